@@ -1,0 +1,20 @@
+{
+  description = "A PyTorch to MLIR importer in one wheel that links no libtorch";
+
+  outputs =
+    { self }:
+    let
+      system = "x86_64-linux";
+      fetch = import ./pkgs/fetch { inherit system; };
+      lock = import ./pkgs/python/lock.nix { inherit fetch; };
+      toolchain = import ./pkgs/toolchain {
+        inherit system fetch;
+        lockedWheel = name: lock.lockedWheel name { };
+      };
+    in
+    {
+      packages.${system} = {
+        inherit (toolchain) busybox python311 python313 zig libstdcxx;
+      };
+    };
+}
