@@ -11,10 +11,13 @@
         inherit system fetch;
         lockedWheel = name: lock.lockedWheel name { };
       };
+      python = import ./pkgs/python { inherit toolchain lock; };
     in
     {
       packages.${system} = {
         inherit (toolchain) busybox python311 python313 zig libstdcxx;
+        env-test = python.groupEnv { groups = [ "test" ]; };
+        env-build = python.groupEnv { groups = [ "build" ]; };
       };
     };
 }
