@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The operator table's format: its lines, and the schemas that stand in them.
 
-A line is ``SCHEMA<TAB>FLAGS``. The schema is what PyTorch prints for a function
+A line is ``SCHEMA<TAB>FLAGS``, without the tab where there are no flags. The schema is what PyTorch prints for a function
 schema (``torch/csrc/jit/frontend/function_schema_parser.cpp`` reads that text,
 ``operator<<`` of ``FunctionSchema`` writes it); the flags are words that the
 table's own header explains.
@@ -272,9 +272,7 @@ def parse(text: str, flags: frozenset[str] = frozenset()) -> Schema:
     results, is_varret = reader.results()
     if reader.at != len(text):
         raise reader.fail("unexpected text")
-    return Schema(
-        text, namespace, name, overload, arguments, results, flags, is_vararg, is_varret
-    )
+    return Schema(text, namespace, name, overload, arguments, results, flags, is_vararg, is_varret)
 
 
 class Table(Mapping[str, Schema]):

@@ -16,7 +16,7 @@ from pathlib import Path
 # unless Python was told to leave that out (-P, -I).
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _table import TABLE_PATH, Argument, Schema, SchemaError, Table, Type  # noqa: E402
+from _table import TABLE_PATH, Argument, Schema, SchemaError, Table, Type
 
 PREAMBLE = """\
 // Written by emit_cpp.py from the operator table. Don't edit.

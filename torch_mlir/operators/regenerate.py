@@ -14,6 +14,7 @@ import importlib
 import os
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 # Run by path there is no package around this file.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _table import TABLE_PATH, SchemaError, load, parse  # noqa: E402
+from _table import TABLE_PATH, SchemaError, load, parse
 
 # Namespaces whose operators a saved or exported program may hold, and why.
 NAMESPACES = {
@@ -86,13 +87,20 @@ UNINFORMATIVE_TAGS = frozenset({"pt2_compliant_tag"})
 IMPURE_TAGS = frozenset({"nondeterministic_seeded", "maybe_aliasing_or_mutating"})
 
 HEADER = """\
-# The operators of PyTorch {version}; written by regenerate.py.
-# One a line, sorted: the schema as PyTorch prints it, a tab, flags with spaces between.
-# Flags are PyTorch's tags ({tags}) and
-#   pure  writes to no operand, draws no random number, has no effect that PyTorch's own
-#         dead code elimination keeps it for: its results are all there is to it, and
-#         they depend on nothing but the operands and what the operands refer to.
-# Operators by namespace: {counts}.
+The operators of PyTorch {version}; written by regenerate.py.
+
+One a line, sorted: the schema as PyTorch prints it; where it has flags, a tab and the flags
+with spaces between.
+
+The flag `pure`: the operator writes to no operand, draws no random number, may not alias
+or mutate against its schema, and has no effect that PyTorch's own dead code elimination
+keeps it for. Its results are all there is to it, and depend on nothing but the operands
+and what the operands refer to: where that can change (tensors in memory, lists, dicts),
+two equal calls may differ if something is written in between.
+
+The other flags are PyTorch's tags (at::Tag): {tags}.
+
+Operators by namespace: {counts}.
 """
 
 
@@ -101,7 +109,7 @@ class Unusable(Exception):
 
 
 def import_torch() -> Any:
-    """The ``torch`` module with every operator registered."""
+    """The ``torch`` module."""
     try:
         torch = importlib.import_module("torch")
     except ModuleNotFoundError as error:
@@ -116,8 +124,6 @@ def import_torch() -> Any:
             f"PyTorch doesn't load: {error}\n"
             "A CUDA build wants NVIDIA's libraries; pkgs/torch makes stand-ins for them"
         ) from error
-    for name in REGISTERING_MODULES:
-        importlib.import_module(name)
     return torch
 
 
@@ -149,7 +155,9 @@ def namespace_of(name: str) -> str:
 
 
 def registered(torch: Any) -> dict[str, Any]:
-    """Every operator of NAMESPACES that is registered, by full name."""
+    """Every operator of NAMESPACES that PyTorch registers, by full name."""
+    for name in REGISTERING_MODULES:
+        importlib.import_module(name)
     schemas = {full_name(s): s for s in torch._C._jit_get_all_schemas()}
     unknown = Counter(map(namespace_of, schemas)) - Counter(
         {n: len(schemas) for n in (*NAMESPACES, *LEFT_OUT)}
@@ -273,7 +281,13 @@ def table_text(torch: Any) -> str:
         tags=", ".join(sorted(frozenset().union(*(f for _, f in found)) - {"pure"})),
         counts=", ".join(f"{name} {count}" for name, count in counts.most_common()),
     )
-    return header + "".join(f"{schema}\t{' '.join(sorted(flags))}\n" for schema, flags in found)
+    comment = "".join(
+        f"# {line}".rstrip() + "\n"
+        for paragraph in header.split("\n\n")
+        for line in (*textwrap.wrap(paragraph, 96, break_on_hyphens=False), "")
+    ).removesuffix("#\n")
+    lines = ("\t".join(filter(None, (text, " ".join(sorted(flags))))) for text, flags in found)
+    return comment + "".join(f"{line}\n" for line in lines)
 
 
 def main(argv: list[str] | None = None) -> int:
