@@ -6,9 +6,6 @@ started through its own loader.
 
 from __future__ import annotations
 
-import compileall
-import os
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -119,12 +116,8 @@ def main() -> None:
 
     # The store is read-only and its timestamps mean nothing: the byte code is
     # there from the start, and is not checked against them.
-    compileall.compile_dir(
-        stdlib,
-        quiet=2,
-        workers=min(2, os.cpu_count() or 1),
-        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-    )
+    compile_all = ["-m", "compileall", "-q", "-j2", "--invalidation-mode", "unchecked-hash"]
+    subprocess.run([str(interpreter), *compile_all, str(stdlib)], check=True)
 
 
 if __name__ == "__main__":
