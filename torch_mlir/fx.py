@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""PyTorch programs to MLIR: `export_and_import` for modules, `stateless_fx_import` for graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .importers.pytorch import require_torch
+
+torch = require_torch("torch_mlir.fx")
+
+from torch.export import ExportedProgram  # noqa: E402  torch may be missing, see above
+from torch.fx import GraphModule  # noqa: E402
+
+from . import ir  # noqa: E402
+from .compiler_utils import OutputType, TorchMlirCompilerError  # noqa: E402
+from .importers.decompositions import get_decomposition_table  # noqa: E402
+from .importers.hooks import FxImporterHooks, InputInfo  # noqa: E402
+from .importers.program import FxImporter  # noqa: E402
+
+__all__ = [
+    "FxImporter",
+    "FxImporterHooks",
+    "InputInfo",
+    "OutputType",
+    "TorchMlirCompilerError",
+    "export_and_import",
+    "get_decomposition_table",
+    "stateless_fx_import",
+]
+
+
+def export_and_import(
+    f: torch.nn.Module | ExportedProgram,
+    *args: Any,
+    output_type: str | OutputType = OutputType.RAW,
+    fx_importer: FxImporter | None = None,
+    dynamic_shapes: dict[str, Any] | tuple[Any, ...] | None = None,
+    strict: bool = False,
+    experimental_support_mutation: bool = False,
+    import_symbolic_shape_expressions: bool = False,
+    hooks: FxImporterHooks | None = None,
+    decomposition_table: dict[Any, Callable] | None = None,
+    func_name: str = "main",
+    enable_graph_printing: bool = False,
+    verbose: bool = False,
+    enable_ir_printing: bool = False,
+    backend_legal_ops: list[str] | None = None,
+    allow_non_finites: bool = True,
+    **kwargs: Any,
+) -> ir.Module:
+    """Export a module with `torch.export`, decompose it, and import it as MLIR.
+
+    Args:
+        f: a module, which is exported for `args` and `kwargs`; or a program that was exported
+            already, which is left as it is.
+        output_type: how far to lower; only `raw`, the import itself, needs nothing else.
+        fx_importer: imports the program, into its own module; a new one by default.
+        dynamic_shapes: the sizes that stay open, as `torch.export.export` takes them.
+        strict: trace with TorchDynamo rather than by running Python.
+        experimental_support_mutation: import writes to inputs as such, rather than as results.
+        import_symbolic_shape_expressions: tell the symbols of open sizes and their ranges.
+        hooks: decide what becomes of parameters and buffers.
+        decomposition_table: operators to decompose, and how; None is the default table, an
+            empty one decomposes nothing.
+        func_name: the name of the function.
+        enable_graph_printing: print the graph that is imported.
+        verbose: print the imported module.
+        enable_ir_printing, backend_legal_ops, allow_non_finites: for the lowering.
+
+    Returns:
+        The module. Its literals point at the memory of the program's tensors.
+
+    Raises:
+        TorchMlirCompilerError: something in the program has no translation, or the lowering
+            is not available. Errors of `torch.export` pass through.
+    """
+    wanted = OutputType.get(output_type)
+    program = f
+    if not isinstance(program, ExportedProgram):
+        program = _export(f, args, kwargs, dynamic_shapes, strict)
+    if decomposition_table is None:
+        decomposition_table = get_decomposition_table()
+    if decomposition_table:
+        program = program.run_decompositions(decomposition_table)
+    if enable_graph_printing:
+        program.graph_module.print_readable()
+    importer = fx_importer or FxImporter(hooks=hooks)
+    load = (
+        importer.import_program
+        if experimental_support_mutation
+        else importer.import_frozen_program
+    )
+    load(
+        program,
+        func_name=func_name,
+        import_symbolic_shape_expressions=import_symbolic_shape_expressions,
+    )
+    return _lower(importer.module, wanted, verbose)
+
+
+def stateless_fx_import(
+    gm: GraphModule,
+    output_type: str | OutputType = OutputType.RAW,
+    fx_importer: FxImporter | None = None,
+    hooks: FxImporterHooks | None = None,
+    model_name: str = "main",
+    enable_graph_printing: bool = False,
+    verbose: bool = False,
+    enable_ir_printing: bool = False,
+    backend_legal_ops: list[str] | None = None,
+    allow_non_finites: bool = True,
+) -> ir.Module:
+    """Import the graph of `gm`, whose nodes carry fake tensors or tensor metadata.
+
+    Placeholders are the inputs of the function `model_name`; what `get_attr` nodes refer to
+    becomes literals. The other parameters are those of `export_and_import`.
+
+    Raises:
+        TorchMlirCompilerError: something in the graph has no translation.
+    """
+    wanted = OutputType.get(output_type)
+    if enable_graph_printing:
+        gm.print_readable()
+    importer = fx_importer or FxImporter(hooks=hooks)
+    importer.import_graph_module(gm, func_name=model_name)
+    return _lower(importer.module, wanted, verbose)
+
+
+def _export(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    strict: bool,
+) -> ExportedProgram:
+    import inspect
+
+    offered = inspect.signature(torch.export.export).parameters
+    options: dict[str, Any] = {}
+    if "strict" in offered:
+        options["strict"] = strict
+    if "dynamic_shapes" in offered:
+        options["dynamic_shapes"] = dynamic_shapes
+    elif dynamic_shapes is not None:
+        raise TorchMlirCompilerError(
+            f"torch.export of PyTorch {torch.__version__} takes no dynamic_shapes: "
+            "export the module with its `constraints`, and pass the exported program"
+        )
+    return torch.export.export(module, args, kwargs, **options)
+
+
+def _lower(module: ir.Module, output_type: OutputType, verbose: bool) -> ir.Module:
+    if verbose:
+        print(module)
+    if output_type is not OutputType.RAW:
+        raise TorchMlirCompilerError(
+            f"output_type {output_type.value!r}: this package imports and does not lower; "
+            "compile the raw module, e.g. with iree.compiler and input_type='torch'"
+        )
+    return module

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which operators a program is decomposed into before its import, by default.
+
+PyTorch's core ATen decompositions, more operators that compilers of the Torch dialect want in
+pieces, and fewer where those pieces are ones that such compilers lack.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+# Operators, or single overloads, that are decomposed beyond PyTorch's own core list.
+_ALSO = (
+    "_adaptive_avg_pool2d",
+    "_euclidean_dist",
+    "_log_softmax",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit.no_stats",
+    "_native_batch_norm_legit_functional",
+    "_native_batch_norm_legit_no_training",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_to_copy",
+    "addmm",
+    "diag",
+    "full",
+    "grid_sampler_2d",
+    "logsumexp",
+    "native_group_norm",
+    "native_layer_norm",
+    "scaled_dot_product_attention",
+    "squeeze.dims",
+    "upsample_bilinear2d.vec",
+)
+
+# Operators of the core list that are kept whole.
+_EXCEPT = (
+    # Their parts are _fft_r2c and _fft_c2c, which compilers lack.
+    "fft_fft", "fft_fft2", "fft_fftn", "fft_fftshift", "fft_hfft", "fft_hfft2", "fft_hfftn",
+    "fft_ifft", "fft_ifft2", "fft_ifftn", "fft_ifftshift", "fft_ihfft", "fft_ihfft2",
+    "fft_ihfftn", "fft_irfft", "fft_irfft2", "fft_irfftn", "fft_rfft", "fft_rfft2", "fft_rfftn",
+    "istft", "stft",
+    # Their parts do worse on complex numbers.
+    "linalg_norm", "linalg_slogdet", "linalg_vector_norm", "norm",
+    # Compilers do better with the whole.
+    "all", "empty_like", "eye", "isclose", "isfinite", "logaddexp", "logaddexp2", "one_hot",
+    "rms_norm", "roll",
+)  # fmt: skip
+
+
+def _present(names: Iterable[str]) -> list[Any]:
+    """The operators of `names` that the installed PyTorch has."""
+    found = []
+    for name in names:
+        packet, _, overload = name.partition(".")
+        operator = getattr(torch.ops.aten, packet, None)
+        if operator is not None and overload:
+            operator = getattr(operator, overload, None)
+        if operator is not None:
+            found.append(operator)
+    return found
+
+
+@functools.cache
+def get_decomposition_table() -> dict[Any, Callable]:
+    """Operator overload to its decomposition, for `ExportedProgram.run_decompositions`."""
+    kept_whole = set(_present(_EXCEPT))
+    table = {
+        overload: decomposition
+        for overload, decomposition in core_aten_decompositions().items()
+        if overload._overloadpacket not in kept_whole
+    }
+    table.update(get_decompositions(_present(_ALSO)))
+    return table

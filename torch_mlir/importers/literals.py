@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors as constant data: parameters, buffers and lifted constants become MLIR attributes.
+
+Contents go into resource blobs that point at PyTorch's own memory: nothing is copied when the
+tensor lies on the CPU, contiguous. The blob keeps the tensor alive; writing to the tensor after
+its import shows in the module.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+import torch
+from torch._subclasses import FakeTensor
+
+from .. import ir
+from .errors import Unsupported
+from .types import TypeCache
+
+
+@dataclass(frozen=True)
+class Literal:
+    """Contents of a tensor.
+
+    `attribute` holds them with the shape and dtype of `type`. Where `widened_bool` is set, bools
+    are stored as bytes, and the reader has to convert them back to `i1`.
+    """
+
+    attribute: ir.Attribute
+    type: ir.Type
+    widened_bool: bool = False
+
+
+class LiteralCache:
+    """Literals of one MLIR context; tensors that share their memory share their literal."""
+
+    def __init__(self, types: TypeCache) -> None:
+        self._types = types
+        # The tensor is kept so that its address is not given to another one.
+        self._literals: dict[tuple, tuple[torch.Tensor, Literal]] = {}
+
+    def of_tensor(self, tensor: torch.Tensor, name: str) -> Literal:
+        """The contents of `tensor`; `name` is what its blob is called in the text.
+
+        Raises:
+            Unsupported: the tensor holds no data, or data that MLIR has no elements for.
+        """
+        if isinstance(tensor, FakeTensor) or tensor.is_meta:
+            raise Unsupported(f"{name!r} is a {type(tensor).__name__} that holds no data")
+        if tensor.layout is not torch.strided:
+            raise Unsupported(f"{name!r} has layout {tensor.layout}; only strided data is imported")
+        if tensor.is_quantized:
+            raise Unsupported(
+                f"{name!r} is a quantised tensor ({tensor.dtype}); export the program with "
+                "quantize and dequantize operators (pt2e) instead"
+            )
+        key = (
+            tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride(), tensor.device,
+            tensor.is_conj(), tensor.is_neg(),
+        )  # fmt: skip
+        found = self._literals.get(key)
+        if found is None:
+            found = self._literals[key] = (tensor, self._make(tensor, name))
+        return found[1]
+
+    def _make(self, tensor: torch.Tensor, name: str) -> Literal:
+        types, dtype = self._types, tensor.dtype
+        element = types.element_text(dtype)
+        data = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        count = data.numel()
+        tensor_type = types.builtin_tensor(data.shape, dtype)
+        value_type = types.vtensor(data.shape, dtype)
+        if dtype is torch.bool and count:
+            # MLIR packs bits of i1 in ways that differ between its versions.
+            first = bool(data.flatten()[0])
+            if bool((data == first).all()):
+                text = f"dense<{str(first).lower()}> : {tensor_type}"
+                return Literal(ir.Attribute.parse(text, types.context), value_type)
+            widened = self._make(data.view(torch.uint8), name)
+            return Literal(widened.attribute, widened.type, widened_bool=True)
+        if element in ("si4", "ui4", "f4E2M1FN"):
+            raise Unsupported(f"{name!r} holds {dtype}, whose packed elements are not imported")
+        if count == 0:
+            return Literal(ir.Attribute.parse(f"dense<> : {tensor_type}", types.context), value_type)
+        if count == 1:
+            # A splat, which consumers fold; resource blobs have none.
+            text = f'dense<"0x{bytes(_memory(data)).hex()}"> : {tensor_type}'
+            return Literal(ir.Attribute.parse(text, types.context), value_type)
+        attribute = ir.DenseResourceElementsAttr.get_from_buffer(
+            _memory(data), name, tensor_type, alignment=_alignment(data), context=types.context
+        )
+        return Literal(attribute, value_type)
+
+
+def _memory(tensor: torch.Tensor) -> ctypes.Array:
+    """A buffer over the bytes of a contiguous CPU tensor, which keeps the tensor alive.
+
+    `Tensor.numpy` would do for the dtypes that NumPy has, where NumPy is installed.
+    """
+    count = tensor.numel() * tensor.element_size()
+    buffer = (ctypes.c_ubyte * count).from_address(tensor.data_ptr())
+    buffer.tensor = tensor
+    return buffer
+
+
+def _alignment(tensor: torch.Tensor) -> int:
+    return tensor.element_size() // 2 if tensor.is_complex() else tensor.element_size()

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arithmetic on symbolic ints, floats and bools: Python's operators, `torch.sym_*` and `math`.
+
+FX calls the Python function; the Torch dialect has TorchScript's scalar operators. Operands of
+unlike kinds are made alike first, as Python would.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+
+from .. import ir
+from .errors import Unsupported
+
+if TYPE_CHECKING:
+    from .graph import GraphImporter
+
+# Function: TorchScript operator without overload. The operands' kind is the overload.
+_ARITHMETIC: dict[Any, str] = {
+    operator.add: "aten.add",
+    operator.sub: "aten.sub",
+    operator.mul: "aten.mul",
+    operator.floordiv: "aten.floordiv",
+    operator.mod: "aten.remainder",
+    operator.neg: "aten.neg",
+}
+_COMPARISONS: dict[Any, str] = {
+    operator.lt: "aten.lt",
+    operator.le: "aten.le",
+    operator.gt: "aten.gt",
+    operator.ge: "aten.ge",
+    operator.eq: "aten.eq",
+    operator.ne: "aten.ne",
+}
+# Operators that give a float whatever they take.
+_FLOATING: dict[Any, str] = {
+    operator.truediv: "aten.div",
+    math.sqrt: "aten.sqrt",
+    math.exp: "aten.exp",
+    math.sin: "aten.sin",
+    math.cos: "aten.cos",
+    math.tan: "aten.tan",
+    math.log: "aten.log",
+}
+_ROUNDING: dict[Any, str] = {
+    math.floor: "aten.floor.float",
+    math.ceil: "aten.ceil.float",
+}
+
+
+def _named(*names: str) -> list[Any]:
+    """Functions of `torch` by name; the installed PyTorch may lack some."""
+    return [getattr(torch, name) for name in names if hasattr(torch, name)]
+
+
+class ScalarOps:
+    """What is called by each function: `handles` tells, `emit` imports a node."""
+
+    def __init__(self) -> None:
+        self._emitters: dict[Any, Callable[[GraphImporter, tuple], ir.Value]] = {}
+        on = self._emitters
+        for function, name in _ARITHMETIC.items():
+            on[function] = _arithmetic(name)
+        for function, name in _COMPARISONS.items():
+            on[function] = _comparison(name)
+        for function, name in _FLOATING.items():
+            on[function] = _floating(name)
+        for function in _named("_sym_sqrt"):
+            on[function] = _floating("aten.sqrt")
+        for function, name in _ROUNDING.items():
+            on[function] = _rounding(name)
+        on[math.trunc] = _to_int
+        on[math.pow] = on[operator.pow] = _power
+        for function in [operator.and_, *_named("sym_and")]:
+            on[function] = _logical("aten.__and__")
+        for function in [operator.or_, *_named("sym_or")]:
+            on[function] = _logical("aten.__or__")
+        for function in _named("sym_int"):
+            on[function] = _to_int
+        for function in _named("sym_float"):
+            on[function] = _to_float
+        for function in _named("sym_not"):
+            on[function] = _not
+        for function in _named("sym_max"):
+            on[function] = _arithmetic("prim.max")
+        for function in _named("sym_min"):
+            on[function] = _arithmetic("prim.min")
+        for function in _named("sym_sum"):
+            on[function] = _sum
+        for function in _named("sym_ite"):
+            on[function] = _if_then_else
+
+    def handles(self, target: Any) -> bool:
+        """Whether `target` is a function on scalars that this module translates."""
+        try:
+            return target in self._emitters
+        except TypeError:
+            return False
+
+    def emit(self, graph: GraphImporter, node: Node) -> ir.Value:
+        """Import a call of such a function.
+
+        Raises:
+            Unsupported: an operand is not a scalar.
+        """
+        if node.kwargs:
+            raise Unsupported(f"keyword arguments {sorted(node.kwargs)} are not expected here")
+        return self._emitters[node.target](graph, node.args)
+
+
+def _operands(graph: GraphImporter, args: tuple) -> list[ir.Value]:
+    values = []
+    for index, arg in enumerate(args):
+        if isinstance(arg, Node):
+            value = graph.value(arg)
+        elif isinstance(arg, (bool, int, float)):
+            value = graph.builder.constant(arg)
+        else:
+            raise Unsupported(f"operand {index} is {type(arg).__name__} {arg!r}, not a scalar")
+        if value.type not in (graph.types.int, graph.types.float, graph.types.bool):
+            raise Unsupported(f"operand {index} is {value.type}, not a scalar")
+        values.append(value)
+    return values
+
+
+def _alike(graph: GraphImporter, args: tuple) -> tuple[list[ir.Value], str]:
+    """The operands, as floats if one of them is, as ints otherwise; and which of the two."""
+    values = _operands(graph, args)
+    types = graph.types
+    if any(value.type == types.float for value in values):
+        return [graph.coerce(value, types.float) for value in values], "float"
+    return [graph.coerce(value, types.int) for value in values], "int"
+
+
+def _kind_type(graph: GraphImporter, kind: str) -> ir.Type:
+    return {"int": graph.types.int, "float": graph.types.float, "bool": graph.types.bool}[kind]
+
+
+def _arithmetic(name: str) -> Callable[[GraphImporter, tuple], ir.Value]:
+    def emit(graph: GraphImporter, args: tuple) -> ir.Value:
+        values, kind = _alike(graph, args)
+        return graph.operation(f"{name}.{kind}", [_kind_type(graph, kind)], values).results[0]
+
+    return emit
+
+
+def _comparison(name: str) -> Callable[[GraphImporter, tuple], ir.Value]:
+    def emit(graph: GraphImporter, args: tuple) -> ir.Value:
+        values, kind = _alike(graph, args)
+        return graph.operation(f"{name}.{kind}", [graph.types.bool], values).results[0]
+
+    return emit
+
+
+def _floating(name: str) -> Callable[[GraphImporter, tuple], ir.Value]:
+    def emit(graph: GraphImporter, args: tuple) -> ir.Value:
+        values, kind = _alike(graph, args)
+        return graph.operation(f"{name}.{kind}", [graph.types.float], values).results[0]
+
+    return emit
+
+
+def _rounding(name: str) -> Callable[[GraphImporter, tuple], ir.Value]:
+    def emit(graph: GraphImporter, args: tuple) -> ir.Value:
+        values, kind = _alike(graph, args)
+        if kind == "int":
+            return values[0]
+        return graph.operation(name, [graph.types.int], values).results[0]
+
+    return emit
+
+
+def _logical(name: str) -> Callable[[GraphImporter, tuple], ir.Value]:
+    def emit(graph: GraphImporter, args: tuple) -> ir.Value:
+        values = _operands(graph, args)
+        kind = "bool" if all(value.type == graph.types.bool for value in values) else "int"
+        result = _kind_type(graph, kind)
+        total = graph.coerce(values[0], result)
+        for value in values[1:]:
+            pair = [total, graph.coerce(value, result)]
+            total = graph.operation(f"{name}.{kind}", [result], pair).results[0]
+        return total
+
+    return emit
+
+
+def _power(graph: GraphImporter, args: tuple) -> ir.Value:
+    values, kind = _alike(graph, args)
+    if kind == "int":
+        # TorchScript's pow.int gives a float; an int to a small constant power stays an int.
+        exponent = args[1]
+        if not isinstance(exponent, int) or not 0 < exponent <= 16:
+            raise Unsupported(f"an int to the power of {exponent} is not imported")
+        total = values[0]
+        for _ in range(exponent - 1):
+            total = graph.operation("aten.mul.int", [graph.types.int], [total, values[0]]).results[0]
+        return total
+    return graph.operation("aten.pow.float", [graph.types.float], values).results[0]
+
+
+def _to_int(graph: GraphImporter, args: tuple) -> ir.Value:
+    return graph.coerce(_operands(graph, args)[0], graph.types.int, truncate=True)
+
+
+def _to_float(graph: GraphImporter, args: tuple) -> ir.Value:
+    return graph.coerce(_operands(graph, args)[0], graph.types.float)
+
+
+def _not(graph: GraphImporter, args: tuple) -> ir.Value:
+    value = graph.coerce(_operands(graph, args)[0], graph.types.bool)
+    return graph.operation("aten.__not__", [graph.types.bool], [value]).results[0]
+
+
+def _sum(graph: GraphImporter, args: tuple) -> ir.Value:
+    values, kind = _alike(graph, tuple(args[0]))
+    total = values[0]
+    for value in values[1:]:
+        pair = [total, value]
+        total = graph.operation(f"aten.add.{kind}", [_kind_type(graph, kind)], pair).results[0]
+    return total
+
+
+def _if_then_else(graph: GraphImporter, args: tuple) -> ir.Value:
+    condition = graph.coerce(_operands(graph, args[:1])[0], graph.types.bool)
+    values, kind = _alike(graph, args[1:])
+    return graph.choose(condition, _kind_type(graph, kind), values[0], values[1])
+
+
+SCALAR_OPS = ScalarOps()
