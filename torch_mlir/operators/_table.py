@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The operator table's format: its lines, and the schemas that stand in them.
 
-A line is ``SCHEMA<TAB>FLAGS``, without the tab where there are no flags. The schema is what PyTorch prints for a function
-schema (``torch/csrc/jit/frontend/function_schema_parser.cpp`` reads that text,
-``operator<<`` of ``FunctionSchema`` writes it); the flags are words that the
-table's own header explains.
+A line is ``SCHEMA<TAB>FLAGS``, without the tab where there are no flags. The schema is
+what PyTorch prints for a function schema (``operator<<`` of ``FunctionSchema`` writes the
+text, ``torch/csrc/jit/frontend/function_schema_parser.cpp`` reads it); the flags are
+words that the table's own header explains.
 
 Only the standard library is used: builds run this before anything is installed.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -83,6 +84,26 @@ class Argument:
     def is_write(self) -> bool:
         """Whether the operator writes to what this argument refers to."""
         return any("!" in note.partition("->")[0] for note in self.annotations)
+
+    @property
+    def default_value(self) -> object:
+        """What the operator gets by default: None, a bool, int, float or str, a list of those.
+
+        A ``ScalarType``, ``Layout`` or ``MemoryFormat`` is its number.
+
+        Raises:
+            ValueError: for an argument without a default.
+        """
+        if self.default is None:
+            raise ValueError(f"{self.name!r} has no default")
+        value = ast.literal_eval(self.default)
+        target = self.type
+        while target.name == "Optional" and value is not None:
+            target = target.element
+        if target.name == "List" and not isinstance(value, list):
+            # `int[2] padding=0` is that number twice.
+            return [value] * (target.size or 1)
+        return float(value) if target.name == "float" else value
 
     @property
     def alias_sets(self) -> frozenset[str]:
