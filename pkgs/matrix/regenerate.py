@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes rows.json anew: one row for each minor version of PyTorch from 2.0 on.
 
 Asks the index that pip is configured with (or ``--index``) for the project's
@@ -23,7 +24,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
@@ -50,7 +50,7 @@ WHEEL_NAME = re.compile(
 
 
 class Failure(Exception):
-    """What stands between us and a complete table; the message says what to do."""
+    """What stands between us and a complete table; the message says what it is."""
 
 
 class Wheel(NamedTuple):
@@ -146,7 +146,7 @@ def wheels_of(index: str) -> list[Wheel]:
         with urllib.request.urlopen(urllib.request.Request(address, headers=accept)) as answer:
             listing = json.load(answer)
             address = answer.url
-    except (urllib.error.URLError, json.JSONDecodeError) as error:
+    except (OSError, json.JSONDecodeError) as error:
         raise Failure(f"{address} gave no JSON file list (PEP 691): {error}") from error
     found = []
     for entry in listing["files"]:
@@ -249,7 +249,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         rows = rows_from(options.index or configured_index(), json.loads(ROWS.read_text()))
-    except Failure as failure:
+    except (Failure, OSError) as failure:
         print(f"regenerate.py: {failure}", file=sys.stderr)
         return 1
     text = json.dumps(rows, indent=2) + "\n"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Unpacks a PyTorch wheel into a folder and makes it run on a CPU, by itself.
 
 Layout of the folder: ``lib/pythonX.Y/site-packages``, as environments join it.

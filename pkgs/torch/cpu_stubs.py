@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Makes the libraries that a CUDA build of PyTorch wants into tiny stand-ins.
 
 PyPI's x86_64 wheels of PyTorch load only beside gigabytes of CUDA libraries,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Takes out of shared objects what a run without a GPU never reads.
 
 That is the code for NVIDIA's devices, which the CUDA runtime alone hands on to
