@@ -153,7 +153,9 @@ def trimmed(path: Path) -> bytes | None:
     with path.open("rb") as file:
         elf = ELFFile(file)
         sections = list(elf.iter_sections())
-        device_code = [s for s in sections if s.name in DEVICE_CODE]
+        device_code = [
+            s for s in sections if s.name in DEVICE_CODE and s["sh_type"] != "SHT_NOBITS"
+        ]
         debugging = [s for s in sections if s.name in DEBUGGING]
         file.seek(elf["e_phoff"])
         table = file.read(elf["e_phnum"] * PROGRAM_HEADER.size)
