@@ -15,6 +15,7 @@ from torch.fx import GraphModule  # noqa: E402
 
 from . import ir  # noqa: E402
 from .compiler_utils import OutputType, TorchMlirCompilerError  # noqa: E402
+from .importers.consumers import consumer  # noqa: E402
 from .importers.decompositions import get_decomposition_table  # noqa: E402
 from .importers.hooks import FxImporterHooks, InputInfo  # noqa: E402
 from .importers.program import FxImporter  # noqa: E402
@@ -48,6 +49,7 @@ def export_and_import(
     enable_ir_printing: bool = False,
     backend_legal_ops: list[str] | None = None,
     allow_non_finites: bool = True,
+    target: str | None = None,
     **kwargs: Any,
 ) -> ir.Module:
     """Export a module with `torch.export`, decompose it, and import it as MLIR.
@@ -68,6 +70,8 @@ def export_and_import(
         enable_graph_printing: print the graph that is imported.
         verbose: print the imported module.
         enable_ir_printing, backend_legal_ops, allow_non_finites: for the lowering.
+        target: who reads the module. `"iree"` writes the operators that IREE does not register
+            as `torch.operator`; None uses the whole dialect.
 
     Returns:
         The module. Its literals point at the memory of the program's tensors.
@@ -86,7 +90,8 @@ def export_and_import(
         program = program.run_decompositions(decomposition_table)
     if enable_graph_printing:
         program.graph_module.print_readable()
-    importer = fx_importer or FxImporter(hooks=hooks)
+    accepts = None if target is None else consumer(target)
+    importer = fx_importer or FxImporter(hooks=hooks, accepts=accepts)
     load = (
         importer.import_program
         if experimental_support_mutation

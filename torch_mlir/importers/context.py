@@ -8,6 +8,7 @@ from typing import Any
 from torch._ops import OpOverload
 
 from .. import ir
+from .consumers import Accepts
 from .hooks import FxImporterHooks
 from .literals import LiteralCache
 from .locations import LocationCache
@@ -18,8 +19,8 @@ from .types import TypeCache
 class ModuleContext:
     """Caches, hooks, and which operators the reader of the module knows.
 
-    `consumer_operators` is None for readers that know the whole dialect; otherwise operators
-    outside of it are written as `torch.operator`.
+    `accepts` is None for readers that know the whole dialect; otherwise operators of PyTorch that
+    it refuses are written as `torch.operator`.
     """
 
     def __init__(
@@ -27,14 +28,14 @@ class ModuleContext:
         context: ir.Context,
         hooks: FxImporterHooks,
         importer: Any,
-        consumer_operators: frozenset[str] | None = None,
+        accepts: Accepts | None = None,
     ) -> None:
         self.types = TypeCache(context)
         self.literals = LiteralCache(self.types)
         self.locations = LocationCache(context)
         self.hooks = hooks
         self.importer = importer
-        self._consumer_operators = consumer_operators
+        self._accepts = accepts
         self._signatures: dict[OpOverload, Signature] = {}
 
     def hooked(self, name: str) -> bool:
@@ -43,7 +44,7 @@ class ModuleContext:
 
     def accepts(self, operation: str) -> bool:
         """Whether the module's reader knows the operation, e.g. `torch.aten.relu`."""
-        return self._consumer_operators is None or operation in self._consumer_operators
+        return self._accepts is None or self._accepts(operation)
 
     def signature(self, target: OpOverload) -> Signature:
         """How `target` is called, as far as this module's reader knows it."""

@@ -13,6 +13,7 @@ from torch.fx import Graph, GraphModule, Node
 from .. import ir
 from ..compiler_utils import TorchMlirCompilerError
 from .builder import BlockBuilder
+from .consumers import Accepts
 from .context import ModuleContext
 from .errors import Unsupported
 from .graph import GraphImporter
@@ -30,8 +31,8 @@ class FxImporter:
         context: where the new module is made; a new context otherwise.
         hooks: decide what becomes of parameters, buffers and literals.
         graph_node_importer_cls: a `GraphImporter`, to import nodes in another way.
-        consumer_operators: the operations that the reader of the module knows, as
-            `torch.aten.relu`; other operators of PyTorch become `torch.operator`. None: all.
+        accepts: tells which operations, such as `torch.aten.relu`, the reader of the module
+            knows; other operators of PyTorch become `torch.operator`. None: all are known.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class FxImporter:
         config_check: bool = True,
         hooks: FxImporterHooks | None = None,
         graph_node_importer_cls: type[GraphImporter] = GraphImporter,
-        consumer_operators: frozenset[str] | None = None,
+        accepts: Accepts | None = None,
     ) -> None:
         if module is not None and context is not None:
             raise ValueError("give a module or a context, not both")
@@ -52,7 +53,7 @@ class FxImporter:
         self._module = module or ir.Module.create(ir.Location.unknown(self._context))
         self._graph_importer = graph_node_importer_cls
         self._state = ModuleContext(
-            self._context, hooks or FxImporterHooks(), self, consumer_operators
+            self._context, hooks or FxImporterHooks(), self, accepts
         )
         self.symbol_table = ir.SymbolTable(self._module.operation)
         self._state.hooks.prepare_module(self._module.operation)
