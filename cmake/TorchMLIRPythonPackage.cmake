@@ -1,0 +1,146 @@
+# Assembles the Python package: MLIR's bindings trimmed to what is listed here,
+# our extension module, and the Python files below torch_mlir/.
+
+# What of MLIR's Python package is in ours. linalg's Python face writes complex
+# operations too, so `complex` comes with it.
+set(_dialects arith builtin cf complex func linalg math ml_program scf tensor)
+list(TRANSFORM _dialects PREPEND MLIRPythonSources.Dialects. OUTPUT_VARIABLE _dialect_sources)
+
+# _mlir_libs/__init__.py, which finds and runs the site initialisers, is ours.
+get_target_property(_core_python MLIRPythonSources.Core.Python INTERFACE_SOURCES)
+list(FILTER _core_python EXCLUDE REGEX "_mlir_libs/(__init__\\.py|_mlir/py\\.typed)$")
+set_target_properties(MLIRPythonSources.Core.Python PROPERTIES
+  INTERFACE_SOURCES "${_core_python}")
+
+# Ours: everything below torch_mlir/ but C++ and the scripts that make data.
+file(GLOB_RECURSE _files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/torch_mlir"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.py"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.pyi"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.txt"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.json"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/py.typed")
+list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate|emit_cpp)\\.py$|__pycache__")
+declare_mlir_python_sources(TorchMLIRPythonSources
+  ROOT_DIR "${CMAKE_SOURCE_DIR}/torch_mlir"
+  SOURCES ${_files})
+
+# Classes for the torch dialect's structural operators; dialects/_torch_operators.py
+# makes those of the operator table.
+declare_mlir_dialect_python_bindings(
+  ADD_TO_PARENT TorchMLIRPythonSources
+  ROOT_DIR "${CMAKE_SOURCE_DIR}/torch_mlir"
+  TD_FILE dialects/TorchOps.td
+  DIALECT_NAME torch)
+
+file(GLOB _binding_sources CONFIGURE_DEPENDS
+  RELATIVE "${CMAKE_SOURCE_DIR}/torch_mlir/csrc/bindings"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/csrc/bindings/*.cpp")
+declare_mlir_python_extension(TorchMLIRPythonExtension
+  MODULE_NAME _torchMlir
+  ADD_TO_PARENT TorchMLIRPythonSources
+  ROOT_DIR "${CMAKE_SOURCE_DIR}/torch_mlir/csrc/bindings"
+  SOURCES ${_binding_sources}
+  # The core bindings need MLIRCAPITransforms and don't say so.
+  EMBED_CAPI_LINK_LIBS TorchMLIRCAPI MLIRCAPITransforms)
+
+_flatten_mlir_python_targets(_sources
+  MLIRPythonSources.Core ${_dialect_sources} TorchMLIRPythonSources)
+set(_pure)
+set(_native)
+foreach(_target IN LISTS _sources)
+  get_target_property(_kind ${_target} mlir_python_SOURCES_TYPE)
+  if(_kind STREQUAL "pure")
+    list(APPEND _pure ${_target})
+  else()
+    list(APPEND _native ${_target})
+  endif()
+endforeach()
+
+set(_package "${CMAKE_BINARY_DIR}/python/torch_mlir")
+add_mlir_python_common_capi_library(TorchMLIRAggregateCAPI
+  INSTALL_COMPONENT TorchMLIRPythonModules
+  INSTALL_DESTINATION torch_mlir/_mlir_libs
+  OUTPUT_DIRECTORY "${_package}/_mlir_libs"
+  RELATIVE_INSTALL_ROOT ../../..
+  DECLARED_SOURCES ${_native})
+# LLVM gives shared libraries its version; a wheel holds no symbolic links.
+set_property(TARGET TorchMLIRAggregateCAPI PROPERTY VERSION)
+set_property(TARGET TorchMLIRAggregateCAPI PROPERTY SOVERSION)
+
+# All extension modules are one shared object, with an entry point for each:
+# nanobind, the library behind MLIR's bindings and the modules hand C++ types and
+# exceptions to one another, which doesn't work between objects that each bring
+# their C++ runtime. torch_mlir/_mlir_libs/__init__.py finds the modules in it.
+set(_extension_sources)
+set(_modules)
+foreach(_target IN LISTS _native)
+  get_target_property(_target_sources ${_target} INTERFACE_SOURCES)
+  foreach(_source IN LISTS _target_sources)
+    # Ours stand in BUILD_INTERFACE expressions, beside where they would be installed.
+    if(_source MATCHES "^\\$<BUILD_INTERFACE:(.*)>$")
+      list(APPEND _extension_sources ${CMAKE_MATCH_1})
+    elseif(NOT _source MATCHES "^\\$<")
+      list(APPEND _extension_sources "${_source}")
+    endif()
+  endforeach()
+  get_target_property(_kind ${_target} mlir_python_SOURCES_TYPE)
+  if(_kind STREQUAL "extension")
+    get_target_property(_module ${_target} mlir_python_EXTENSION_MODULE_NAME)
+    list(APPEND _modules ${_module})
+  endif()
+endforeach()
+nanobind_add_module(TorchMLIRExtensions NB_STATIC NB_SUPPRESS_WARNINGS
+  NB_DOMAIN ${MLIR_BINDINGS_PYTHON_NB_DOMAIN} ${_extension_sources})
+target_compile_definitions(TorchMLIRExtensions PRIVATE
+  MLIR_BINDINGS_PYTHON_DOMAIN=${MLIR_BINDINGS_PYTHON_NB_DOMAIN}
+  MLIR_CAPI_BUILDING_LIBRARY=1)
+# LLVM is compiled without, Python bindings can't be.
+target_compile_options(TorchMLIRExtensions PRIVATE -frtti -fexceptions)
+target_compile_options(nanobind-static PRIVATE -frtti -fexceptions)
+target_link_libraries(TorchMLIRExtensions PRIVATE TorchMLIRAggregateCAPI LLVMSupport)
+target_link_options(TorchMLIRExtensions PRIVATE LINKER:-z,undefs)  # CPython's symbols
+set_target_properties(TorchMLIRExtensions PROPERTIES
+  OUTPUT_NAME _mlir
+  LIBRARY_OUTPUT_DIRECTORY "${_package}/_mlir_libs"
+  INSTALL_RPATH "$ORIGIN")
+
+torch_mlir_export_only(TorchMLIRAggregateCAPI capi.map)
+torch_mlir_export_only(TorchMLIRExtensions extension.map)
+# The package is found where it lies, in the build tree as when installed.
+set_target_properties(TorchMLIRAggregateCAPI TorchMLIRExtensions PROPERTIES
+  BUILD_WITH_INSTALL_RPATH ON)
+
+# What is native in the package: a line for each shared object, with the
+# extension modules that it holds. By it modules are found and leftovers of
+# other versions told apart.
+list(JOIN _modules " " _modules_text)
+file(GENERATE OUTPUT "${_package}/_mlir_libs/shared_objects.txt" CONTENT
+  "$<TARGET_FILE_NAME:TorchMLIRAggregateCAPI>\n\
+$<TARGET_FILE_NAME:TorchMLIRExtensions> ${_modules_text}\n")
+
+# Type stubs, read out of the modules.
+set(_stub_folder "${_package}/_mlir_libs")
+set(_stubs "${_stub_folder}/_mlir/__init__.pyi")
+set(_stub_arguments --module torch_mlir._mlir_libs._mlir)
+foreach(_module IN LISTS _modules)
+  if(NOT _module STREQUAL "_mlir")
+    list(APPEND _stubs "${_stub_folder}/${_module}.pyi")
+    list(APPEND _stub_arguments --module torch_mlir._mlir_libs.${_module})
+  endif()
+endforeach()
+
+# Puts the Python files together.
+foreach(_target IN LISTS _pure)
+  # Their native parts are in TorchMLIRExtensions.
+  set_target_properties(${_target} PROPERTIES mlir_python_DEPENDS "")
+endforeach()
+add_mlir_python_modules(TorchMLIRPythonModules
+  ROOT_PREFIX "${_package}"
+  INSTALL_PREFIX torch_mlir
+  DECLARED_SOURCES ${_pure})
+add_dependencies(TorchMLIRPythonModules TorchMLIRAggregateCAPI TorchMLIRExtensions)
+
+install(TARGETS TorchMLIRExtensions
+  LIBRARY DESTINATION torch_mlir/_mlir_libs COMPONENT TorchMLIRPythonModules)
+install(FILES "${_package}/_mlir_libs/shared_objects.txt"
+  DESTINATION torch_mlir/_mlir_libs COMPONENT TorchMLIRPythonModules)

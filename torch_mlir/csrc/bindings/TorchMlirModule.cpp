@@ -1,0 +1,41 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The extension module `torch_mlir._mlir_libs._torchMlir`.
+
+#include "bindings/TorchTypes.h"
+#include "capi/Registration.h"
+
+#include "mlir/Bindings/Python/NanobindAdaptors.h"
+#include "nanobind/stl/string.h"
+#include "nanobind/stl/vector.h"
+
+#include <string>
+#include <vector>
+
+namespace nb = nanobind;
+
+NB_MODULE(_torchMlir, module) {
+  module.doc() = "What torch_mlir adds to MLIR's Python bindings.";
+
+  module.def("register_dialects", torchMlirRegisterAllDialects, nb::arg("registry"),
+             "Adds the dialects of this package, and the external models that its passes rely "
+             "on, to a registry.");
+  module.def("register_passes", torchMlirRegisterAllPasses,
+             "Registers the passes of this package for the whole process.");
+  module.def(
+      "dialect_names",
+      [](MlirDialectRegistry registry) {
+        std::vector<std::string> names;
+        torchMlirForEachDialectName(
+            registry,
+            [](MlirStringRef name, void *names) {
+              static_cast<std::vector<std::string> *>(names)->emplace_back(name.data, name.length);
+            },
+            &names);
+        return names;
+      },
+      nb::arg("registry"), "Names of the dialects in a registry, sorted.");
+
+  torch_mlir::bindTorchTypes(module);
+}
