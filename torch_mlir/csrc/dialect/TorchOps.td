@@ -7,7 +7,7 @@
 #ifndef TORCH_MLIR_DIALECT_TORCHOPS_TD
 #define TORCH_MLIR_DIALECT_TORCHOPS_TD
 
-include "TorchTypes.td"
+include "dialect/TorchTypes.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"

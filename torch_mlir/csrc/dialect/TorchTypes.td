@@ -4,7 +4,7 @@
 #ifndef TORCH_MLIR_DIALECT_TORCHTYPES_TD
 #define TORCH_MLIR_DIALECT_TORCHTYPES_TD
 
-include "TorchDialect.td"
+include "dialect/TorchDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
 
