@@ -26,7 +26,14 @@
     in
     {
       packages.${system} = {
-        inherit (toolchain) busybox python311 python313 zig libstdcxx;
+        inherit (toolchain)
+          busybox
+          python311
+          python313
+          zig
+          libstdcxx
+          compiler
+          ;
         env-test = python.groupEnv { groups = [ "test" ]; };
         env-build = python.groupEnv { groups = [ "build" ]; };
         torch2_13 = torch.torchFor (matrix.row "2_13") toolchain.python311;

@@ -174,4 +174,13 @@ rec {
   # and zig ships libc++ alone. The version is that of the compiler that the
   # oldest supported Debian has, and its objects need no newer glibc than zig links.
   libstdcxx = unpackDebs "libstdc++-12" "bookworm" [ "libstdc++-12-dev" ];
+
+  compiler = import ./compiler {
+    inherit
+      sh
+      busybox
+      zig
+      libstdcxx
+      ;
+  };
 }
