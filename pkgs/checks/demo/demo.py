@@ -23,9 +23,10 @@ import iree.compiler
 import iree.runtime
 import numpy as np
 import torch
-import torch_mlir
 from models import MODELS, Model
 from torch.utils import _pytree as pytree
+
+import torch_mlir
 from torch_mlir import fx, ir
 
 # Of the largest number in eager's answer: float32 sums in another order.

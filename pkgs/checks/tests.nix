@@ -1,0 +1,44 @@
+# bin/run-tests: pytest beside a row's wheel, its PyTorch and the locked tools.
+#
+# Outside the sandbox, since tests of the fetchers and of `bootstrap` start what
+# the host has. Its arguments are pytest's.
+{
+  toolchain,
+  python,
+  torch,
+  # row -> CPython -> the row's wheel
+  wheelFor,
+}:
+{
+  runnerFor =
+    row:
+    let
+      cpython = toolchain.python311;
+    in
+    toolchain.sh "tests-torch${row.name}"
+      {
+        environment = python.groupEnv {
+          name = "tests-torch${row.name}-env";
+          groups = [
+            "test"
+            "audit"
+            "torch"
+            "models"
+          ];
+          python = cpython;
+          wheels = [ (wheelFor row cpython) ];
+          extra = [ (torch.torchFor row cpython) ];
+        };
+        inherit (toolchain) busybox;
+      }
+      # -P: the wheel is what is tested, not a source tree that is the working directory.
+      ''
+        mkdir -p $out/bin
+        cat >$out/bin/run-tests <<END
+        #!$busybox/bin/sh
+        export PYTHONDONTWRITEBYTECODE=1
+        exec $environment/bin/python3 -sEP -m pytest -p no:cacheprovider "\$@"
+        END
+        chmod +x $out/bin/run-tests
+      '';
+}
