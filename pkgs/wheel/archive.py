@@ -94,8 +94,8 @@ def read_member(package: Path, member: str) -> tuple[str, bytes]:
                 with tarfile.open(fileobj=io.BytesIO(data)) as archive:
                     for entry in archive:
                         inside = posixpath.normpath(entry.name)
-                        if entry.isfile() and fnmatchcase(inside, member):
-                            found.append((inside, archive.extractfile(entry).read()))
+                        if fnmatchcase(inside, member) and (file := archive.extractfile(entry)):
+                            found.append((inside, file.read()))
     if len(found) != 1:
         raise ValueError(f"{package.name}: {len(found)} files match {member}, not one")
     return found[0]

@@ -112,9 +112,9 @@ def package_names(parts: dict[str, Any]) -> set[str]:
     return {entry["package"] for entry in entries}
 
 
-def load(parts: Path, files: list[Path], lock: Path, debian: Path, suite: str) -> tuple[
-    list[Part], dict[str, bytes]
-]:
+def load(
+    parts: Path, files: list[Path], lock: Path, debian: Path, suite: str
+) -> tuple[list[Part], dict[str, bytes]]:
     """The parts, and the license texts by their names under ``.dist-info/licenses``.
 
     Raises:

@@ -2,9 +2,9 @@
 """Makes the wheel of a PyTorch row out of the base wheel that all rows share.
 
 The base wheel is what the build backend packs: the plain version, a ``linux`` platform
-tag. The row's wheel is what a user installs: it names the row in its version, the
-platform by auditwheel's verdict, and holds the license texts and the bill of materials
-of all that is linked in. The same inputs give the same bytes.
+tag. The row's wheel is what a user installs: it names the row in its version and the
+policy's platform, if auditwheel grants it that, and holds the license texts and the bill
+of materials of all that is linked in. The same inputs give the same bytes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def rewritten_metadata(
 
 
 def platform_of(base: Path, profile: policy.Profile) -> str:
-    """The platform tag that auditwheel grants the base wheel.
+    """The platform tag of the policy, which auditwheel has to grant the base wheel.
 
     Raises:
         ValueError: the wheel holds nothing compiled, or needs a newer platform than the
@@ -72,7 +72,7 @@ def platform_of(base: Path, profile: policy.Profile) -> str:
             f"auditwheel grants {base.name} only {analysis.overall_policy.name}, "
             f"the policy asks for {ceiling}"
         )
-    return analysis.overall_policy.name
+    return str(allowed.name)
 
 
 def pack(
@@ -97,7 +97,7 @@ def pack(
     profile = policy.load()[wheel.distribution]
     platform = platform_of(base, profile)
     version = f"{wheel.version}+torch{row.replace('_', '.')}"
-    escaped = wheel.distribution.replace("-", "_")
+    escaped: str = wheel.distribution.replace("-", "_")
     dist_info = f"{escaped}-{version}.dist-info"
 
     files = {
@@ -165,9 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"row_wheel: no row {args.row!r}; there are {', '.join(rows)}", file=sys.stderr)
         return 2
     try:
-        parts, texts = parts_data.load(
-            args.parts, args.package, args.lock, args.debian, args.suite
-        )
+        parts, texts = parts_data.load(args.parts, args.package, args.lock, args.debian, args.suite)
         path = pack(args.base, args.row, rows[args.row]["version"], parts, texts, args.output)
     except (NotAWheel, ValueError) as error:
         print(f"row_wheel: {error}", file=sys.stderr)

@@ -154,8 +154,7 @@ def symbol_version(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
             version
             for versions in shared_object.required_versions.values()
             for version in versions
-            if version.startswith("GLIBC_")
-            and (not _number(version) or _number(version) > newest)
+            if version.startswith("GLIBC_") and (not _number(version) or _number(version) > newest)
         }
         for version in sorted(beyond):
             names = sorted(s.name for s in shared_object.symbols if s.version == version)

@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         for path, name, findings in reports:
             for code, finding in findings:
                 where = f"{finding.where}: " if finding.where else ""
-                print(f"{code}: {where}{finding.message}")
+                print(f"{code}: {where}{' '.join(finding.message.split())}")
             checks = len(profiles[name].checks)
             number = "1 finding" if len(findings) == 1 else f"{len(findings) or 'no'} findings"
             print(f"{path.name}: {number} by the {checks} checks of {name}")

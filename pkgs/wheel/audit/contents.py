@@ -7,6 +7,7 @@ import base64
 import csv
 import hashlib
 import io
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -94,12 +95,13 @@ def typed(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
 def stub(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
     """Each extension module has a stub that parses."""
     for shared_object in wheel.shared_objects:
-        folder, _, file = shared_object.name.rpartition("/")
-        module = file.split(".")[0]
-        base = f"{folder}/{module}".lstrip("/")
-        stubs = [n for n in (f"{base}.pyi", f"{base}/__init__.pyi") if n in wheel.names]
-        if f"PyInit_{module}" in shared_object.initialisers and not stubs:
-            yield Finding(shared_object.name, f"has no stub {base}.pyi")
+        # One shared object may hold several modules.
+        for initialiser in shared_object.initialisers:
+            module = initialiser.removeprefix("PyInit_")
+            base = f"{posixpath.dirname(shared_object.name)}/{module}".lstrip("/")
+            stubs = [n for n in (f"{base}.pyi", f"{base}/__init__.pyi") if n in wheel.names]
+            if not stubs:
+                yield Finding(shared_object.name, f"has no stub {base}.pyi")
     for name in wheel.names:
         if name.endswith(".pyi"):
             try:

@@ -15,6 +15,7 @@ from functools import cached_property
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
 
 MAGIC = b"\x7fELF"
 
@@ -41,9 +42,7 @@ class Symbol:
     @property
     def exported(self) -> bool:
         return (
-            self.defined
-            and self.binding != "local"
-            and self.visibility in ("default", "protected")
+            self.defined and self.binding != "local" and self.visibility in ("default", "protected")
         )
 
 
@@ -112,10 +111,10 @@ class SharedObject:
         """Version index -> (version, library), of the versions asked for."""
         section = self._elf.get_section_by_name(".gnu.version_r")
         found: dict[int, tuple[str, str]] = {}
-        if section is not None:
+        if isinstance(section, GNUVerNeedSection):
             for library, auxiliaries in section.iter_versions():
                 for auxiliary in auxiliaries:
-                    found[auxiliary.entry.vna_other] = (auxiliary.name, library.name)
+                    found[auxiliary.entry.vna_other] = (auxiliary.name, library.name or "")
         return found
 
     @property
@@ -140,7 +139,7 @@ class SharedObject:
         else:
             indices = [index for (index,) in struct.iter_unpack("<H", versions_of.data())]
         found = []
-        for (offset, info, other, section, _, _), index in zip(rows, indices):
+        for (offset, info, other, section, _, _), index in zip(rows, indices, strict=True):
             name = names[offset : names.index(b"\0", offset)].decode("utf-8", "replace")
             if name:
                 found.append(

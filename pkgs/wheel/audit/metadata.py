@@ -91,7 +91,9 @@ def _component(
     for field in ("version", "purl"):
         if not component.get(field):
             yield f"{label} has no {field}"
-    hashes = [h.get("content", "") for h in component.get("hashes", []) if h.get("alg") == "SHA-256"]
+    hashes = [
+        h.get("content", "") for h in component.get("hashes", []) if h.get("alg") == "SHA-256"
+    ]
     if not hashes or not all(_SHA256.fullmatch(value) for value in hashes):
         yield f"{label} has no SHA-256 hash"
     licenses = [entry.get("expression", "") for entry in component.get("licenses", [])]
@@ -101,9 +103,7 @@ def _component(
         if part not in expression:
             yield f"{label} is under {part}, which License-Expression leaves out"
     files = [
-        p.get("value", "")
-        for p in component.get("properties", [])
-        if p.get("name") == LICENSE_FILE
+        p.get("value", "") for p in component.get("properties", []) if p.get("name") == LICENSE_FILE
     ]
     if not files:
         yield f"{label} names no license text"

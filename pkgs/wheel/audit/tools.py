@@ -167,4 +167,6 @@ def contents(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
         return
     for failure in failures:
         files = f": {some(list(failure.args))}" if failure.args else ""
-        yield Finding("", f"check-wheel-contents {failure.check.name}: {failure.check.value}{files}")
+        yield Finding(
+            "", f"check-wheel-contents {failure.check.name}: {failure.check.value}{files}"
+        )

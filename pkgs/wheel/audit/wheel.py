@@ -6,7 +6,7 @@ import email.parser
 import email.policy
 import posixpath
 import zipfile
-from email.message import EmailMessage
+from email.message import Message
 from functools import cached_property
 from pathlib import Path
 
@@ -65,13 +65,13 @@ class Wheel:
         full = f"{self.dist_info}/{name}"
         return self.read(full) if full in self.names else None
 
-    def message(self, name: str) -> EmailMessage:
+    def message(self, name: str) -> Message[str, str]:
         """``METADATA`` or ``WHEEL`` as headers; empty if it is absent."""
         text = (self.info(name) or b"").decode("utf-8", "replace")
         return email.parser.Parser(policy=email.policy.compat32).parsestr(text)
 
     @cached_property
-    def metadata(self) -> EmailMessage:
+    def metadata(self) -> Message[str, str]:
         return self.message("METADATA")
 
     @property

@@ -170,7 +170,9 @@ class Packages:
                     if "comment" in text:
                         content = f"/* Another. */\n/*\n * {text['comment']}\n * {content} */\n"
                     members[text["member"].replace("*", "1")] = content.encode()
-            version = self.versions[name] = f"1:{number}.0" if name in debian_names else f"{number}.0"
+            version = self.versions[name] = (
+                f"1:{number}.0" if name in debian_names else f"{number}.0"
+            )
             if name in debian_names:
                 path = folder / f"{name}_{number}.0_all.deb"
                 _deb(path, members)
