@@ -35,8 +35,9 @@ SYSTEM = frozenset(
     " libquadmath.so.0 librt.so.1 libstdc++.so.6 libutil.so.1 libz.so.1".split()
 )
 
-#: The C API of CPython, which the interpreter itself defines.
-INTERPRETER = ("Py", "_Py")
+#: What names begin with that no vendor's C API has: CPython's own, and those of
+#: the C++ run-time library (Itanium C++ ABI), which some builds want unversioned.
+NOT_A_VENDORS = ("Py", "_Py", "_Z", "__cxa_", "__gxx_", "_Unwind_")
 
 #: Functions of the CUDA libraries that return an error's name or text. The
 #: driver's own (``cuGet...``) write theirs through a pointer instead.
@@ -179,7 +180,7 @@ def stubs_for(libraries: Iterable[Library]) -> dict[str, Stub]:
             elif (
                 lacking
                 and want.symbol not in everywhere
-                and not want.symbol.startswith(INTERPRETER)
+                and not want.symbol.startswith(NOT_A_VENDORS)
             ):
                 stubs[lacking[0]].symbols[None].add(want.symbol)
     return dict(sorted(stubs.items()))

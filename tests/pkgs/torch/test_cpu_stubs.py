@@ -182,6 +182,20 @@ def test_the_interpreters_symbols_are_left_to_it(tmp_path: Path) -> None:
     assert list(dynamic_symbols(library.with_name("libcuda.so.1"))) == ["cuInit"]
 
 
+@pytest.mark.parametrize("symbol", ["PyExc_ValueError", "_Znwm", "__cxa_throw"])
+def test_no_stand_in_defines_what_a_run_time_library_does(tmp_path: Path, symbol: str) -> None:
+    vendor = build(tmp_path / "vendor", "libcuda.so.1", "int cuInit(void) { return 0; }")
+    library = build(
+        tmp_path / "torch/lib",
+        "libtorch.so",
+        f"int cuInit(void), {symbol}(void); int both(void) {{ return cuInit() + {symbol}(); }}",
+        str(vendor),
+        "-Wl,-z,undefs",
+    )
+    make_stubs(tmp_path / "torch")
+    assert list(dynamic_symbols(library.with_name("libcuda.so.1"))) == ["cuInit"]
+
+
 def test_a_library_is_found_by_its_files_name_too(tmp_path: Path) -> None:
     """auditwheel renames a file and leaves its users naming the file, not the soname."""
     lib, name = tmp_path / "torch/lib", "libgomp-a34b.so.1"
