@@ -36,6 +36,8 @@
           ;
         env-test = python.groupEnv { groups = [ "test" ]; };
         env-build = python.groupEnv { groups = [ "build" ]; };
+        compiled = native.compiled toolchain.python311;
+        base-wheel = native.baseWheel toolchain.python311;
         torch2_13 = torch.torchFor (matrix.row "2_13") toolchain.python311;
       };
       checks.${system} = {

@@ -5,8 +5,6 @@
 # together with the Python files.
 { toolchain, python }:
 let
-  root = ../..;
-  prefix = toString root + "/";
   inherit (builtins)
     any
     match
@@ -14,11 +12,12 @@ let
     stringLength
     substring
     ;
+  root = ../..;
+  prefix = toString root + "/";
 
-  # The files of the source tree whose path below the root matches one of
-  # `patterns`; folders are entered where one of their files may.
+  # The files below the root whose path matches one of `patterns` and not `except`.
   source =
-    name: patterns:
+    name: except: patterns:
     path {
       inherit name;
       path = root;
@@ -27,24 +26,95 @@ let
         let
           relative = substring (stringLength prefix) (-1) file;
         in
-        match ".*/__pycache__" relative == null
-        && match "(build|dist|out|result.*|tests|pkgs|benchmarks|\\..*)" relative == null
-        && (type == "directory" || any (pattern: match pattern relative != null) patterns);
+        if type == "directory" then
+          match "cmake(/.*)?|torch_mlir(/.*)?" relative != null && match ".*/__pycache__" relative == null
+        else
+          match except relative == null && any (pattern: match pattern relative != null) patterns;
     };
 
-  nativeSource = source "torch-mlir-native-source" [
+  nativeSource = source "torch-mlir-native-source" "" [
     "CMakeLists\\.txt"
     "cmake/.*"
-    "torch_mlir/csrc/.*"
+    "torch_mlir/csrc/.*|.*\\.td"
     "torch_mlir/operators/(table\\.txt|emit_cpp\\.py)"
   ];
-  packageSource = source "torch-mlir-source" [
-    "(CMakeLists\\.txt|pyproject\\.toml|README\\.md|LICENSE)"
-    "cmake/.*"
+  # What writes data or C++ is no part of the package.
+  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate|emit_cpp)\\.py" [
+    "pyproject\\.toml|README\\.md|LICENSE"
     "torch_mlir/.*\\.(py|pyi|txt|json|typed)"
   ];
+
+  environment =
+    interpreter:
+    python.groupEnv {
+      python = interpreter;
+      groups = [ "build" ];
+    };
 in
 rec {
-  compilerFlags = "placeholder";
   inherit nativeSource packageSource;
+
+  # <out>/torch_mlir: shared objects, MLIR's Python files, stubs.
+  compiled =
+    interpreter:
+    toolchain.sh "torch-mlir-compiled-${interpreter.tag}"
+      {
+        src = nativeSource;
+        env = environment interpreter;
+        inherit (toolchain) compiler busybox;
+        # Ninja starts every command with /bin/sh, and there is none in a build.
+        # A name of the same length takes its place, where a build may write.
+        replaceShell = ''
+          import pathlib, sys
+          program = pathlib.Path(sys.argv[1]).read_bytes()
+          assert program.count(b"/bin/sh\0") == 1
+          pathlib.Path(sys.argv[2]).write_bytes(program.replace(b"/bin/sh\0", b"/tmp/sh\0"))
+        '';
+      }
+      ''
+        export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
+        export ZIG_GLOBAL_CACHE_DIR=$PWD/cache ZIG_LOCAL_CACHE_DIR=$PWD/cache
+        export PATH=$PWD/bin:$env/bin:$compiler/bin:$PATH
+        mkdir bin
+        ln -s $busybox/bin/sh /tmp/sh
+        $env/bin/python3 -c "$replaceShell" $env/bin/ninja bin/ninja
+        chmod 755 bin/ninja
+        cmake -S $src -B build -G Ninja \
+          -DCMAKE_BUILD_TYPE=Release \
+          -DCMAKE_C_COMPILER=$compiler/bin/cc \
+          -DCMAKE_CXX_COMPILER=$compiler/bin/c++ \
+          -DTORCH_MLIR_TOOLCHAIN_LINKS_RUNTIME=ON \
+          -DPython3_EXECUTABLE=$env/bin/python3
+        ninja -C build -j ''${NIX_BUILD_CORES:-1}
+        cmake --install build --prefix $out --component TorchMLIRPythonModules
+      '';
+
+  # The wheel that every row's is made of: <out>/torch_mlir_static-….whl
+  baseWheel =
+    interpreter:
+    toolchain.sh "torch-mlir-base-wheel-${interpreter.tag}"
+      {
+        src = packageSource;
+        compiled = compiled interpreter;
+        env = environment interpreter;
+        pack = ''
+          import sys
+          from scikit_build_core.build import build_wheel
+          build_wheel(sys.argv[1], {
+              "wheel.cmake": "false",
+              "wheel.platlib": "true",
+              "wheel.packages": "torch_mlir",
+          })
+        '';
+      }
+      ''
+        export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
+        cp -rL $src source
+        chmod -R u+w source
+        cp -r $compiled/torch_mlir source/
+        chmod -R u+w source
+        mkdir $out
+        cd source
+        $env/bin/python3 -c "$pack" $out
+      '';
 }

@@ -22,32 +22,62 @@ let
   };
   installer = lock.lockedWheel "installer" { };
 
-  # A wheel unpacked for one CPython: lib/pythonX.Y/site-packages and bin, its
-  # native programs under that CPython's loader, its byte code compiled.
-  # Environments share it through links.
-  installedWheel =
+  # Wheels unpacked for one CPython: lib/pythonX.Y/site-packages and bin, native
+  # programs under that CPython's loader, byte code compiled. Environments share
+  # these folders through links.
+  installedWheels =
     {
+      name,
       python ? toolchain.python311,
       # Costs seconds for the largest, and saves them at each start.
       compile ? true,
     }:
-    wheel:
-    toolchain.sh "${python.tag}-${wheel.pname or "wheel"}-${wheel.version or "0"}"
+    wheels:
+    toolchain.sh "${python.tag}-${name}"
       {
-        inherit
-          python
-          installer
-          wheel
-          ;
+        inherit python installer wheels;
         inherit (programs) install elf;
-        fileName = wheel.file or (baseNameOf (builtins.unsafeDiscardStringContext "${wheel}"));
         compile = if compile then "1" else "";
+        # A wheel is read by its own name, which the store prefixes.
+        names = map (
+          wheel: wheel.file or (baseNameOf (builtins.unsafeDiscardStringContext "${wheel}"))
+        ) wheels;
       }
       ''
-        export PYTHONDONTWRITEBYTECODE=1
-        $python/bin/python3 $install --installer $installer --native-programs $elf \
-          ''${compile:+--compile} --file-name "$fileName" $wheel $out
+        mkdir wheels
+        for name in $names; do
+          cp ''${wheels%% *} wheels/$name
+          wheels=''${wheels#* }
+        done
+        PYTHONDONTWRITEBYTECODE=1 $python/bin/python3 $install \
+          --installer $installer --native-programs $elf ''${compile:+--compile} wheels $out
       '';
+
+  installedWheel =
+    arguments: wheel:
+    installedWheels (
+      {
+        name = "${wheel.pname or "wheel"}-${wheel.version or "0"}";
+      }
+      // arguments
+    ) [ wheel ];
+
+  # These unpack into the same folders and find each other's files there by their
+  # real path: links would take them apart.
+  together = wheel: builtins.match "xtc-(llvm|mlir)-(dev|tools)" (wheel.pname or "") != null;
+
+  unpack =
+    arguments: wheels:
+    let
+      parts = builtins.partition together wheels;
+    in
+    map (installedWheel arguments) parts.wrong
+    ++ (
+      if parts.right == [ ] then
+        [ ]
+      else
+        [ (installedWheels (arguments // { name = "xtc-mlir"; }) parts.right) ]
+    );
 
   # A virtual environment: bin/python3, the wheels' programs in bin and
   # lib/pythonX.Y/site-packages. `extra` are folders laid out like installedWheel's
@@ -64,7 +94,7 @@ let
       {
         inherit python;
         inherit (programs) join;
-        parts = map (installedWheel { inherit python compile; }) wheels ++ extra;
+        parts = unpack { inherit python compile; } wheels ++ extra;
       }
       ''
         PYTHONDONTWRITEBYTECODE=1 $python/bin/python3 $join $python $out $parts

@@ -1,4 +1,4 @@
-"""Unpacks one wheel into a folder of its own, as ``pythonEnv`` joins them.
+"""Unpacks wheels into a folder of their own, as ``pythonEnv`` joins them.
 
 Layout: ``lib/pythonX.Y/site-packages`` and ``bin``. Written with the
 ``installer`` library, straight from its wheel.
@@ -11,7 +11,6 @@ import compileall
 import importlib.util
 import os
 import py_compile
-import shutil
 import sys
 from pathlib import Path
 
@@ -20,9 +19,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--installer", required=True, help="the installer library's wheel")
     parser.add_argument("--native-programs", required=True, help="native_programs.py")
-    parser.add_argument("--file-name", required=True, help="the wheel's own name")
     parser.add_argument("--compile", action="store_true", help="compile the byte code")
-    parser.add_argument("wheel", type=Path)
+    parser.add_argument("wheels", type=Path, help="a folder of wheels")
     parser.add_argument("out", type=Path)
     args = parser.parse_args()
 
@@ -30,11 +28,6 @@ def main() -> None:
     from installer import install  # noqa: PLC0415  (found on the path just set)
     from installer.destinations import SchemeDictionaryDestination  # noqa: PLC0415
     from installer.sources import WheelFile  # noqa: PLC0415
-
-    # The store gives files names of its own, and a wheel is read by its name.
-    wheel = Path(args.file_name).absolute()
-    if wheel != args.wheel:
-        shutil.copyfile(args.wheel, wheel)
 
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site_packages = args.out / "lib" / python / "site-packages"
@@ -50,8 +43,9 @@ def main() -> None:
         interpreter=sys.executable,
         script_kind="posix",
     )
-    with WheelFile.open(wheel) as source:
-        install(source=source, destination=destination, additional_metadata={})
+    for wheel in sorted(args.wheels.iterdir()):
+        with WheelFile.open(wheel) as source:
+            install(source=source, destination=destination, additional_metadata={})
 
     spec = importlib.util.spec_from_file_location("native_programs", args.native_programs)
     native_programs = importlib.util.module_from_spec(spec)
