@@ -76,9 +76,9 @@ class Progress:
 def count_operators(operation: ir.Operation) -> int:
     """How many operators of PyTorch are in an operation, nested regions included.
 
-    Constants and other structure of the dialect have no namespace: they don't count.
+    Constants, lists and other structure of the dialect don't count.
     """
-    own = operation.name.startswith("torch.") and operation.name.count(".") > 1
+    own = operation.name.startswith(("torch.aten.", "torch.prims.", "torch.operator"))
     return own + sum(
         count_operators(inner.operation)
         for region in operation.regions
@@ -133,7 +133,7 @@ def demonstrate(model: Model, folder: Path, progress: Progress) -> Row:
         with progress.step("export") as exported:
             program = torch.export.export(model.module, model.arguments)
     with progress.step("import") as imported:
-        module = fx.export_and_import(program)
+        module = fx.export_and_import(program, target="iree")
         write(path, module)
     with progress.step("compile") as compiled:
         run = compile_and_run(path, model.arguments)
