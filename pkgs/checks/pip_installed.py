@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Checks the torch_mlir that is installed beside this Python, with nothing else of ours at hand.
 
 For what `pip install .` made: no PyTorch is needed. The exit code is 1 if

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Imports models from PyTorch, compiles them with IREE and compares the numbers with eager's.
 
 Writes each model's Torch-dialect MLIR to a folder, and a table to the standard
