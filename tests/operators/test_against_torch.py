@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operator table held against the PyTorch that is installed, whichever it is."""
+"""The operator table held against the PyTorch that is installed.
+
+It need not be the one that the table is from, but one that can read its schemas.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,16 @@ import pytest
 from torch_mlir.operators import Argument, Type, load
 
 torch = pytest.importorskip("torch")
+
+
+def minor(text: str) -> int:
+    found = re.search(r"\b2\.(\d+)", text)
+    assert found is not None, text
+    return int(found[1])
+
+
+if minor(torch.__version__) < minor(load().header[0]) - 4:
+    pytest.skip(f"PyTorch {torch.__version__} is too old", allow_module_level=True)
 
 
 def full_name(schema: Any) -> str:

@@ -154,7 +154,7 @@ def _constructor(schema: Schema) -> Callable[..., None]:
         "result_types": result_types,
         "schema": schema,
     }
-    exec(compile(source, f"<{schema.key}>", "exec"), namespace)
+    exec(compile(source, f"<{schema.key}>", "exec"), namespace)  # noqa: S102  text of our own
     constructor: Callable[..., None] = namespace["__init__"]  # type: ignore[assignment]
     return constructor
 

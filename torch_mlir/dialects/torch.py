@@ -20,7 +20,7 @@ from typing import Any
 
 from .. import ir
 from .._mlir_libs import _torchMlir as _native
-from ._torch_ops_gen import *  # noqa: F403
+from ._torch_ops_gen import *
 
 # The classes of the dialect's types; they derive from ir.Type, which has to be there first.
 _native.bind_types()

@@ -2,9 +2,9 @@
 from typing import Any
 
 from .. import ir
-from .._mlir_libs._torchMlir import *  # noqa: F403
+from .._mlir_libs._torchMlir import *
 from ._torch_operators import Namespaces
-from ._torch_ops_gen import *  # noqa: F403
+from ._torch_ops_gen import *
 
 ops: Namespaces
 
