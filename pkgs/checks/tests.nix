@@ -6,8 +6,8 @@
   toolchain,
   python,
   torch,
-  # row -> CPython -> the row's wheel
-  wheelFor,
+  # pkgs/wheel
+  wheels,
 }:
 {
   runnerFor =
@@ -26,7 +26,7 @@
             "models"
           ];
           python = cpython;
-          wheels = [ (wheelFor row cpython) ];
+          wheels = [ (wheels.wheelFor row cpython).installed ];
           extra = [ (torch.torchFor row cpython) ];
         };
         inherit (toolchain) busybox;

@@ -3,8 +3,8 @@
   toolchain,
   python,
   torch,
-  # row -> CPython -> the row's wheel
-  wheelFor,
+  # pkgs/wheel
+  wheels,
 }:
 let
   programs = builtins.path {
@@ -28,7 +28,7 @@ rec {
             "models"
           ];
           python = cpython;
-          wheels = [ (wheelFor row cpython) ];
+          wheels = [ (wheels.wheelFor row cpython).installed ];
           extra = [ (torch.torchFor row cpython) ];
         };
         inherit programs;
