@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import textwrap
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,7 @@ def comment_with(source: str, words: str) -> str:
     """
     for comment in re.findall(r"/\*(.*?)\*/", source, re.DOTALL):
         lines = [re.sub(r"^\s*\*+ ?", "", line).rstrip() for line in comment.splitlines()]
-        text = "\n".join(lines).strip("\n")
+        text = textwrap.dedent("\n".join(lines)).strip("\n")
         if words in " ".join(text.split()):
             return text + "\n"
     raise ValueError(f"no comment holds {words!r}")

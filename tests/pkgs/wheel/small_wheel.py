@@ -66,7 +66,7 @@ def compile_object(folder: Path, source: str, *flags: str, name: str = "object.s
     """Compiles C to a shared object; returns its bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "source.c").write_text(source)
-    command = [*compiler(), "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-nostartfiles"]
+    command = [*compiler(), "-shared", "-fPIC", "-O1", "-s", "-fvisibility=hidden", "-nostartfiles"]
     command += ["source.c", "-o", name, "-Wl,-z,noexecstack", *flags]
     subprocess.run(command, cwd=folder, check=True)
     data = (folder / name).read_bytes()
