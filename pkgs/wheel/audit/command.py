@@ -33,6 +33,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _progress(text: str) -> None:
+    """Shows what is being done, on a terminal alone; "" takes it away."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     parser = _parser()
@@ -72,12 +78,15 @@ def main(arguments: list[str] | None = None) -> int:
             name = args.profile or (own if own in profiles else policy.FALLBACK)
             findings = []
             for code, parameters in profiles[name].checks.items():
+                _progress(f"{path.name}: {code}")
                 findings += [(code, finding) for finding in CHECKS[code](wheel, parameters)]
         except (NotAWheel, ModuleNotFoundError) as error:
+            _progress("")
             print(f"audit: {error}", file=sys.stderr)
             return 2
         reports.append((path, name, findings))
 
+    _progress("")
     if args.json:
         document = [
             {
