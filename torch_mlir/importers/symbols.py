@@ -44,10 +44,12 @@ def ranges_of(constraints: Mapping[Any, Any]) -> dict[str, Range]:
 def _bound(value: Any, inward: Callable[[Any], int]) -> int:
     if isinstance(value, (int, sympy.Integer)):
         bound = int(value)
-    elif value.is_finite:
-        bound = int(inward(value))
+    elif str(value) in ("oo", "int_oo"):
+        bound = _INT64_MAX
+    elif str(value) in ("-oo", "-int_oo"):
+        bound = _INT64_MIN
     else:
-        bound = _INT64_MAX if value > 0 else _INT64_MIN
+        bound = int(inward(value))
     return max(_INT64_MIN, min(_INT64_MAX, bound))
 
 

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Parameters, buffers and constants arrive with the contents, shape and dtype that they had."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from interpreter import run
+
+from torch_mlir import fx, ir
+
+DTYPES = [
+    getattr(torch, name)
+    for name in (
+        "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
+        "float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz float8_e8m0fnu "
+        "complex32 complex64 complex128"
+    ).split()
+    if hasattr(torch, name)
+]
+
+
+class Holder(torch.nn.Module):
+    """Returns a buffer as it is."""
+
+    def __init__(self, contents: torch.Tensor, persistent: bool = True) -> None:
+        super().__init__()
+        self.register_buffer("contents", contents, persistent=persistent)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, self.contents
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().flatten().view(torch.uint8)
+
+
+def imported_contents(contents: torch.Tensor) -> torch.Tensor:
+    graph = torch.fx.Graph()
+    node = graph.get_attr("contents")
+    node.meta["val"] = contents
+    graph.output((node,))
+    module = torch.fx.GraphModule(Holder(contents), graph)
+    return run(fx.stateless_fx_import(module))[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (2, 3), (0,), (2, 0, 3)], ids=str)
+def test_contents_survive_bit_by_bit(dtype, shape):
+    count = torch.Size(shape).numel()
+    width = torch.empty((), dtype=dtype).element_size()
+    high = 2 if dtype is torch.bool else 256
+    raw = torch.randint(0, high, (count * width,), dtype=torch.uint8)
+    contents = raw.view(dtype).reshape(shape)
+    got = imported_contents(contents)
+    assert got.dtype is dtype and got.shape == contents.shape
+    assert torch.equal(bits(got), bits(contents))
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_bools_that_are_all_the_same(value):
+    assert torch.equal(imported_contents(torch.full((5,), value)), torch.full((5,), value))
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        torch.arange(12.0).reshape(3, 4).t(),
+        torch.arange(12.0)[::2],
+        torch.arange(3.0).expand(4, 3),
+        torch.arange(12.0).reshape(3, 4)[1:, 1:],
+        torch.randn(3, dtype=torch.complex64).conj(),
+    ],
+    ids=["transposed", "strided", "expanded", "sliced", "conjugated"],
+)
+def test_views_are_stored_as_they_look(contents):
+    assert torch.equal(imported_contents(contents), contents)
+
+
+def test_buffers_persistent_or_not(agree):
+    agree(Holder(torch.arange(6.0).reshape(2, 3)), torch.ones(3))
+    agree(Holder(torch.arange(6.0).reshape(2, 3), persistent=False), torch.ones(3))
+
+
+def test_lifted_constants(agree):
+    class Adds(torch.nn.Module):
+        def forward(self, x):
+            return x + torch.tensor([1.0, 2.0, 3.0]) * torch.tensor(2.0)
+
+    agree(Adds(), torch.ones(3))
+
+
+def test_tied_weights_are_one_literal(agree, operations):
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = torch.nn.Linear(4, 4, bias=False)
+            self.b = torch.nn.Linear(4, 4, bias=False)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return self.b(self.a(x).relu())
+
+    module = agree(Tied(), torch.randn(2, 4))
+    assert len(operations(module, "torch.vtensor.literal")) == 1
+
+
+def test_a_parameter_used_twice_is_one_literal(agree, operations):
+    class Twice(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.randn(4))
+
+        def forward(self, x):
+            return (x + self.w) * self.w
+
+    module = agree(Twice(), torch.randn(2, 4))
+    assert len(operations(module, "torch.vtensor.literal")) == 1
+
+
+def test_parameters_that_are_not_used_are_left_out(operations):
+    class Unused(torch.nn.Linear):
+        def forward(self, x):
+            return x + 1
+
+    module = fx.export_and_import(Unused(4, 4), torch.randn(2, 4))
+    assert operations(module, "torch.vtensor.literal") == []
+
+
+def test_blobs_are_named_after_parameters_and_aligned(operations):
+    module = fx.export_and_import(torch.nn.Linear(4, 4).double(), torch.randn(2, 4).double())
+    text = str(module)
+    assert "dense_resource<weight> : tensor<4x4xf64>" in text
+    assert 'weight: "0x08000000' in text
+
+
+def test_blobs_are_the_tensors_own_memory():
+    layer = torch.nn.Linear(2, 1, bias=False)
+    module = fx.export_and_import(layer, torch.ones(1, 2))
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[3.0, 4.0]]))
+    assert run(module, torch.ones(1, 2))[0].item() == 7.0
+
+
+def test_the_module_keeps_its_weights_alive():
+    import gc
+
+    layer = torch.nn.Linear(64, 64)
+    x = torch.randn(1, 64)
+    expected = layer(x)
+    module = fx.export_and_import(layer, x)
+    del layer
+    gc.collect()
+    [torch.full((64, 64), 9.0) for _ in range(64)]
+    torch.testing.assert_close(run(module, x)[0], expected)
+
+
+def test_tensors_without_data_are_refused_by_name():
+    with torch.device("meta"):
+        layer = torch.nn.Linear(4, 4)
+        x = torch.randn(2, 4)
+    with pytest.raises(fx.TorchMlirCompilerError, match="'weight' .*holds no data"):
+        fx.export_and_import(layer, x)
+
+
+def test_sparse_buffers_are_refused_by_name():
+    with pytest.raises(fx.TorchMlirCompilerError, match="sparse_coo"):
+        imported_contents(torch.eye(3).to_sparse())
+
+
+def test_literals_are_torch_literals_of_the_tensor_type(operations):
+    module = fx.export_and_import(torch.nn.Linear(3, 2), torch.randn(1, 3))
+    kinds = {str(op.results[0].type) for op in operations(module, "torch.vtensor.literal")}
+    assert kinds == {"!torch.vtensor<[2,3],f32>", "!torch.vtensor<[2],f32>"}
+    assert isinstance(module, ir.Module)

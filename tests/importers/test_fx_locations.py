@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations carry the user's call stack."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+
+from torch_mlir import fx
+
+
+class Outer(torch.nn.Module):
+    def forward(self, x):
+        return helper(x) + 1
+
+
+def helper(x):
+    return torch.sin(x)
+
+
+def line_of(function, text):
+    lines, start = inspect.getsourcelines(function)
+    return start + next(i for i, line in enumerate(lines) if text in line)
+
+
+def test_an_operation_tells_its_line_and_its_callers(operations):
+    module = fx.export_and_import(Outer(), torch.randn(2))
+    (sine,) = operations(module, "torch.aten.sin")
+    text = str(sine.location)
+    inner, outer = line_of(helper, "torch.sin"), line_of(Outer.forward, "helper(x)")
+    assert text.startswith("loc(callsite(")
+    assert f'{__file__}":{inner}:' in text
+    assert f'{__file__}":{outer}:' in text
+    assert text.index(f":{inner}:") < text.index(f":{outer}:")
+
+
+def test_nodes_without_a_trace_have_the_unknown_location(operations):
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    y = graph.call_function(torch.ops.aten.relu.default, (x,))
+    x.meta["val"] = y.meta["val"] = torch.empty(2)
+    graph.output((y,))
+    module = fx.stateless_fx_import(torch.fx.GraphModule({}, graph))
+    (relu,) = operations(module, "torch.aten.relu")
+    assert str(relu.location) == "loc(unknown)"
