@@ -72,6 +72,10 @@ def license_texts(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
             yield Finding(f"{wheel.dist_info}/licenses/{file}", "is named, but missing")
         elif not data.strip():
             yield Finding(f"{wheel.dist_info}/licenses/{file}", "is empty")
+    # Only since metadata 2.4 does every text have to be named.
+    version = [int(part) for part in re.findall(r"\d+", wheel.metadata.get("Metadata-Version", ""))]
+    if version < [2, 4] and not parameters.get("texts"):
+        return
     prefix = f"{wheel.dist_info}/licenses/"
     for name in wheel.names:
         if name.startswith(prefix) and name.removeprefix(prefix) not in files:

@@ -25,10 +25,11 @@ from .wheel import NotAWheel, Wheel
 
 
 @functools.lru_cache(maxsize=4)
-def verdict(path: Path) -> WheelAbIInfo | None:
+def verdict(path: Path, platform: str = "") -> WheelAbIInfo | None:
     """auditwheel's analysis of a wheel, None if it holds nothing compiled.
 
-    The libraries of this machine play no part in it: only those of the wheel are
+    A wheel may claim platforms of several C libraries: ``platform`` is a tag of the one
+    to judge by, by default auditwheel takes that of the file name. The libraries of this machine play no part in it: only those of the wheel are
     searched.
 
     Raises:
@@ -39,7 +40,7 @@ def verdict(path: Path) -> WheelAbIInfo | None:
     except (NonPlatformWheelError, WheelToolsError):
         architecture = None
     try:
-        libc = get_wheel_libc(path.name)
+        libc = get_wheel_libc(f"a-1-py3-none-{platform}.whl" if platform else path.name)
     except WheelToolsError:
         libc = None
     # It narrates each library that it doesn't find, which is what "" asks for.
@@ -111,16 +112,19 @@ def platform_tag(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
     ceiling = parameters.get("platform")
     ceiling_policy = policy_named(analysis, ceiling) if ceiling else None
     for platform in wheel.platforms:
-        claimed = policy_named(analysis, platform)
+        judged = analysis
+        if platform.startswith("musllinux_") and policy_named(analysis, platform) is None:
+            judged = verdict(wheel.path, platform) or analysis
+        claimed = policy_named(judged, platform)
         if platform == "any":
             yield Finding("", "the tag any is claimed, but the wheel holds shared objects")
         elif claimed is None:
             yield Finding("", f"auditwheel knows no platform tag {platform}")
-        elif analysis.overall_policy < claimed:
+        elif judged.overall_policy < claimed:
             yield Finding(
                 "",
                 f"the tag {platform} is claimed, but auditwheel says "
-                f"{analysis.overall_policy.name}: needs {_shortfall(analysis, claimed)}",
+                f"{judged.overall_policy.name}: needs {_shortfall(judged, claimed)}",
             )
         elif ceiling_policy is not None and claimed < ceiling_policy:
             yield Finding("", f"the tag {platform} is newer than the policy's {ceiling}")
