@@ -29,8 +29,8 @@ def verdict(path: Path, platform: str = "") -> WheelAbIInfo | None:
     """auditwheel's analysis of a wheel, None if it holds nothing compiled.
 
     A wheel may claim platforms of several C libraries: ``platform`` is a tag of the one
-    to judge by, by default auditwheel takes that of the file name. The libraries of this machine play no part in it: only those of the wheel are
-    searched.
+    to judge by, by default auditwheel takes that of the file name. The libraries of this
+    machine play no part in it: only those of the wheel are searched.
 
     Raises:
         NotAWheel: auditwheel can't make sense of the file.
