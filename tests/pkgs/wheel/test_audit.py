@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import re
 import struct
@@ -822,15 +823,20 @@ def test_list_explains_every_check(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_runs_as_a_module(row_wheel_path: Path) -> None:
-    command = [sys.executable, "-m", "audit", str(row_wheel_path)]
-    folder = ROOT / "pkgs" / "wheel"
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "no findings" in result.stdout
-    version = subprocess.run(
-        [*command[:3], "--version"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert (version.returncode, version.stdout[:6]) == (0, "audit ")
+    def run(argument: str) -> tuple[int, str, str]:
+        result = subprocess.run(
+            [sys.executable, "-m", "audit", argument],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "pkgs" / "wheel")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return result.returncode, result.stdout, result.stderr
+
+    code, output, errors = run(str(row_wheel_path))
+    assert (code, errors) == (0, "")
+    assert "no findings" in output
+    assert run("--version") == (0, "audit 1\n", "")
 
 
 def test_libraries_of_the_host_play_no_part(spoiler: Spoiler, tmp_path: Path) -> None:
