@@ -32,17 +32,6 @@ declare_mlir_dialect_python_bindings(
   TD_FILE dialects/TorchOps.td
   DIALECT_NAME torch)
 
-file(GLOB _binding_sources CONFIGURE_DEPENDS
-  RELATIVE "${CMAKE_SOURCE_DIR}/torch_mlir/csrc/bindings"
-  "${CMAKE_SOURCE_DIR}/torch_mlir/csrc/bindings/*.cpp")
-declare_mlir_python_extension(TorchMLIRPythonExtension
-  MODULE_NAME _torchMlir
-  ADD_TO_PARENT TorchMLIRPythonSources
-  ROOT_DIR "${CMAKE_SOURCE_DIR}/torch_mlir/csrc/bindings"
-  SOURCES ${_binding_sources}
-  # The core bindings need MLIRCAPITransforms and don't say so.
-  EMBED_CAPI_LINK_LIBS TorchMLIRCAPI MLIRCAPITransforms)
-
 _flatten_mlir_python_targets(_sources
   MLIRPythonSources.Core ${_dialect_sources} TorchMLIRPythonSources)
 set(_pure)
@@ -62,7 +51,9 @@ add_mlir_python_common_capi_library(TorchMLIRAggregateCAPI
   INSTALL_DESTINATION torch_mlir/_mlir_libs
   OUTPUT_DIRECTORY "${_package}/_mlir_libs"
   RELATIVE_INSTALL_ROOT ../../..
-  DECLARED_SOURCES ${_native})
+  DECLARED_SOURCES ${_native}
+  # MLIR's bindings need MLIRCAPITransforms and don't say so.
+  EMBED_LIBS TorchMLIRCAPI MLIRCAPITransforms)
 # LLVM gives shared libraries its version; a wheel holds no symbolic links.
 set_property(TARGET TorchMLIRAggregateCAPI PROPERTY VERSION)
 set_property(TARGET TorchMLIRAggregateCAPI PROPERTY SOVERSION)
@@ -71,24 +62,19 @@ set_property(TARGET TorchMLIRAggregateCAPI PROPERTY SOVERSION)
 # nanobind, the library behind MLIR's bindings and the modules hand C++ types and
 # exceptions to one another, which doesn't work between objects that each bring
 # their C++ runtime. torch_mlir/_mlir_libs/__init__.py finds the modules in it.
-set(_extension_sources)
-set(_modules)
+file(GLOB _extension_sources CONFIGURE_DEPENDS
+  "${CMAKE_SOURCE_DIR}/torch_mlir/csrc/bindings/*.cpp")
+set(_modules _torchMlir)
 foreach(_target IN LISTS _native)
   get_target_property(_target_sources ${_target} INTERFACE_SOURCES)
-  foreach(_source IN LISTS _target_sources)
-    # Ours stand in BUILD_INTERFACE expressions, beside where they would be installed.
-    if(_source MATCHES "^\\$<BUILD_INTERFACE:(.*)>$")
-      list(APPEND _extension_sources ${CMAKE_MATCH_1})
-    elseif(NOT _source MATCHES "^\\$<")
-      list(APPEND _extension_sources "${_source}")
-    endif()
-  endforeach()
+  list(APPEND _extension_sources ${_target_sources})
   get_target_property(_kind ${_target} mlir_python_SOURCES_TYPE)
   if(_kind STREQUAL "extension")
     get_target_property(_module ${_target} mlir_python_EXTENSION_MODULE_NAME)
     list(APPEND _modules ${_module})
   endif()
 endforeach()
+list(SORT _modules)
 nanobind_add_module(TorchMLIRExtensions NB_STATIC NB_SUPPRESS_WARNINGS
   NB_DOMAIN ${MLIR_BINDINGS_PYTHON_NB_DOMAIN} ${_extension_sources})
 target_compile_definitions(TorchMLIRExtensions PRIVATE
