@@ -36,7 +36,7 @@ let
     "CMakeLists\\.txt"
     "cmake/.*"
     "torch_mlir/csrc/.*|.*\\.td"
-    "torch_mlir/operators/(table\\.txt|emit_cpp\\.py)"
+    "torch_mlir/operators/(table\\.txt|emit_cpp\\.py|_table\\.py)"
   ];
   # What writes data or C++ is no part of the package.
   packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate|emit_cpp)\\.py" [
