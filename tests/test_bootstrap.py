@@ -175,13 +175,26 @@ def test_missing_packages_are_installed_without_questions(machine: Machine) -> N
     assert install.endswith("install --no-install-recommends -y nix-bin git")
 
 
-def test_an_unreachable_mirror_is_an_error_though_apt_calls_it_a_warning(machine: Machine) -> None:
+def test_a_missing_network_is_named_when_apt_can_install_nothing(machine: Machine) -> None:
     machine.lose("git")
-    machine.play("apt-get", "echo 'W: Failed to fetch the list  Could not resolve the name' >&2")
+    # An unreachable mirror is but a warning of `apt-get update`.
+    machine.play(
+        "apt-get",
+        """echo 'W: Failed to fetch the list  Could not resolve the name' >&2
+        case "$*" in *install*) echo 'E: no candidate' >&2; exit 100;; esac""",
+    )
     message = machine.refuses("demo")
     assert "Could not resolve the name" in message
-    assert "Is there a network?" in message
+    assert "is there a network?" in message
     assert "/etc/apt/sources.list" in message
+
+
+def test_one_dead_repository_does_not_keep_apt_from_installing(machine: Machine) -> None:
+    machine.lose("git")
+    machine.play("apt-get", "echo 'W: Failed to fetch the list  Could not resolve the name' >&2")
+    done = machine.run("nix", "build")
+    assert done.returncode == 0, done.stderr
+    assert "Could not resolve the name" in done.stderr
 
 
 def test_what_apt_says_is_shown_when_it_fails(machine: Machine) -> None:
@@ -190,6 +203,7 @@ def test_what_apt_says_is_shown_when_it_fails(machine: Machine) -> None:
     message = machine.refuses("demo")
     assert "E: no candidate" in message
     assert "apt-get could not install git" in message
+    assert "is there a network?" not in message
 
 
 def test_another_apt_is_waited_for(machine: Machine) -> None:
