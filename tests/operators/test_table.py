@@ -261,7 +261,7 @@ def test_importing_needs_the_standard_library_alone_and_reads_nothing() -> None:
         "'torch_mlir.ir' in sys.modules, o.load.cache_info().currsize)"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        [sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True
     )
     assert result.stdout.strip() == "[] False 0"
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Python classes for the torch dialect's table operators, each made when it is asked for.
 
-A class does what MLIR's TableGen would write for an operator of the same schema (names,
+A class does what MLIR's TableGen would write for an operator of the same schema: names,
 order and defaults of its arguments are the rules of ``mlir-tblgen
--gen-python-op-bindings``), and registers itself with MLIR's bindings, so that
-``operation.opview`` has it from then on.
+-gen-python-op-bindings``. It is made when its name is looked up, or when an operation has
+to be shown as a view of its class.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import functools
 import keyword
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from .. import ir
-from .._mlir_libs._mlir import register_operation
+from .._mlir_libs import _mlir as bindings
 from ..operators import Schema, load
 from . import _torch_ops_gen as _generated
 from ._ods_common import get_op_result_or_value
@@ -195,8 +196,28 @@ def op_class(key: str) -> type[ir.OpView]:
     else:
         members.update((name, _result(i)) for i, name in enumerate(results))
     made = type(class_name(key), (ir.OpView,), members)
-    registered: type[ir.OpView] = register_operation(_generated._Dialect)(made)
+    # In the place of what stands for it since register_all.
+    registered: type[ir.OpView] = bindings.register_operation(_generated._Dialect, replace=True)(
+        made
+    )
     return registered
+
+
+def register_all() -> None:
+    """Tell MLIR's bindings of every operator, without making the classes.
+
+    For a view of an operation they call ``cls.__new__(cls)`` of what is registered under
+    the operation's name; that makes the class.
+    """
+
+    def view(key: str, _: object) -> ir.OpView:
+        cls = op_class(key)
+        return cls.__new__(cls)
+
+    for key in load().keys() - structural_classes().keys():
+        bindings.globals._register_operation_impl(
+            f"torch.{key}", SimpleNamespace(__new__=functools.partial(view, key))
+        )
 
 
 def builder(key: str) -> Callable[..., Any]:
@@ -263,7 +284,6 @@ class Overload:
             context = loc.context if loc else ir.Context.current
             results = result_types(schema, context)
         values = self._bind(schema, operands, named)
-        op_class(self.key)  # so that the operation's view has a class of its own
         made = ir.Operation.create(
             f"torch.{self.key}", results=list(results), operands=values, loc=loc, ip=ip
         )

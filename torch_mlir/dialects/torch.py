@@ -20,6 +20,7 @@ from typing import Any
 
 from .. import ir
 from .._mlir_libs import _torchMlir as _native
+from . import _torch_operators as _operators
 from ._torch_ops_gen import *
 
 # The classes of the dialect's types; they derive from ir.Type, which has to be there first.
@@ -29,6 +30,8 @@ globals().update(
     for name, value in vars(_native).items()
     if isinstance(value, type) and issubclass(value, ir.Type)
 )
+
+_operators.register_all()
 
 
 def register_dialect(context: ir.Context, load: bool = True) -> None:
@@ -40,15 +43,13 @@ def register_dialect(context: ir.Context, load: bool = True) -> None:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import _torch_operators as operators
-
     found: Any
     if name == "ops":
-        found = operators.Namespaces()
-    elif name in operators.class_names():
-        found = operators.op_class(operators.class_names()[name])
-    elif name in operators.builder_names():
-        found = operators.builder(operators.builder_names()[name])
+        found = _operators.Namespaces()
+    elif name in _operators.class_names():
+        found = _operators.op_class(_operators.class_names()[name])
+    elif name in _operators.builder_names():
+        found = _operators.builder(_operators.builder_names()[name])
     else:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}: neither a structural operator "
@@ -59,7 +60,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from . import _torch_operators as operators
-
-    names = {*globals(), "ops", *operators.class_names(), *operators.builder_names()}
+    names = {*globals(), "ops", *_operators.class_names(), *_operators.builder_names()}
     return sorted(names)
