@@ -177,6 +177,15 @@ def table(rows: Sequence[Row]) -> str:
     )
 
 
+def package_version() -> str:
+    """The version of torch_mlir, with the row of PyTorch that its wheel was made for."""
+    try:
+        return importlib.metadata.version("torch-mlir-static")
+    except importlib.metadata.PackageNotFoundError:
+        # A source tree has no wheel's metadata.
+        return torch_mlir.__version__
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the demonstration; exit code 1 if a model's numbers are not eager's."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -191,9 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     logging.getLogger("torch.utils.flop_counter").setLevel(logging.ERROR)
 
-    distribution = importlib.metadata.distribution("torch-mlir-static")
     print(
-        f"torch_mlir {distribution.version} beside PyTorch {torch.__version__}, "
+        f"torch_mlir {package_version()} beside PyTorch {torch.__version__}, "
         f"IREE {importlib.metadata.version('iree-base-compiler')}"
     )
     progress = Progress()
