@@ -119,10 +119,10 @@ def test_bool_and_half_literals():
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("mask", torch.tensor([True, False, True, True, False]))
-            self.register_buffer("half", torch.arange(5).half())
+            self.register_buffer("halves", torch.arange(5).half())
 
         def forward(self, x):
-            return torch.where(self.mask, x, self.half.float())
+            return torch.where(self.mask, x, self.halves.float())
 
     x = torch.randn(5)
     (result,) = compiled(fx.export_and_import(Model(), x))(x)
@@ -134,7 +134,7 @@ def test_operators_that_iree_lacks_are_torch_operators(operations):
 
     class Model(torch.nn.Module):
         def forward(self, x):
-            return torch.ops.aten._cdist_forward(torch.special.i0(x), x, 2.0, None)
+            return torch.special.i0(x) + 1
 
     x = torch.randn(3, 3)
     module = fx.export_and_import(Model(), x, decomposition_table={}, target="iree")

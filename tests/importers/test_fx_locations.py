@@ -25,7 +25,8 @@ def line_of(function, text):
 
 
 def test_an_operation_tells_its_line_and_its_callers(operations):
-    module = fx.export_and_import(Outer(), torch.randn(2))
+    # Without `strict`, torch.export records the frames of `forward` alone.
+    module = fx.export_and_import(Outer(), torch.randn(2), strict=True)
     (sine,) = operations(module, "torch.aten.sin")
     text = str(sine.location)
     inner, outer = line_of(helper, "torch.sin"), line_of(Outer.forward, "helper(x)")

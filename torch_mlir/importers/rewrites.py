@@ -120,8 +120,8 @@ def scalar_overload(target: Any, args: tuple) -> Any:
     Tracing leaves `aten.add.Tensor(x, 2)`, which PyTorch's dispatcher would promote.
     """
     name = target._overloadname
-    if name.startswith("Tensor"):
-        wanted = "Scalar" + name[len("Tensor") :]
+    if name == "Tensor" or name == "Tensor_mode":
+        wanted = name.replace("Tensor", "Scalar")
     elif target is aten.floor_divide.default:
         wanted = "Scalar"
     else:
@@ -130,4 +130,6 @@ def scalar_overload(target: Any, args: tuple) -> Any:
     if wanted not in packet.overloads():
         return target
     scalar = getattr(packet, wanted)
-    return scalar if len(scalar._schema.arguments) == len(target._schema.arguments) else target
+    ours, theirs = target._schema.arguments, scalar._schema.arguments
+    alike = len(ours) == len(theirs) and ours[0].type.kind() == theirs[0].type.kind()
+    return scalar if alike else target
