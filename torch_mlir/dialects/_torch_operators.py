@@ -319,7 +319,7 @@ class Packet:
     def __repr__(self) -> str:
         return f"<torch dialect operators {', '.join(self._keys)}>"
 
-    def __dir__(self) -> Iterator[str]:  # type: ignore[override]
+    def __dir__(self) -> Iterator[str]:
         for key in self._keys:
             yield key.removeprefix(self._name).removeprefix(".") or "default"
 
