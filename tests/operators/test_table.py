@@ -190,6 +190,8 @@ def test_operators_without_results_are_never_pure() -> None:
         "prim.TimePoint",
         "aten.is_grad_enabled",
         "profiler._record_function_enter",
+        "profiler._call_end_callbacks_on_jit_fut",
+        "aten.to_here",
         "_c10d_functional.all_reduce",
         "_c10d_functional.wait_tensor",
         "aten.batch_norm",  # updates the running statistics when it trains
@@ -227,6 +229,11 @@ def test_tags_that_native_functions_yaml_is_known_for() -> None:
     assert "data_dependent_output" in lookup("aten.item").flags
     assert "inplace_view" in lookup("aten.transpose_").flags
     assert "view_copy" in lookup("aten.view_copy").flags
+
+
+def test_tags_that_python_code_sets_on_overloads() -> None:
+    assert "nondeterministic_seeded" in lookup("prims.uniform").flags
+    assert "pointwise" in lookup("prims.maximum").flags
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,17 @@ REGISTERING_MODULES = (
     "torch.export",
 )
 
-# Other processes take part in these; one that leaves a call out blocks the rest.
-COLLECTIVE_NAMESPACES = frozenset(
-    {"_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "_dtensor"}
+# Namespaces whose operators are there for an effect: other processes take part in a
+# collective (one that leaves a call out blocks the rest), a profiler takes the time.
+EFFECTFUL_NAMESPACES = frozenset(
+    {
+        *("_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "_dtensor"),
+        "profiler",
+    }
 )
+
+# What these are of happens at another time or place.
+ASYNCHRONOUS_TYPES = frozenset({"Await", "Future", "RRef"})
 
 # A promise about torch.compile that nearly every operator makes; it tells nothing here.
 UNINFORMATIVE_TAGS = frozenset({"pt2_compliant_tag"})
@@ -93,8 +100,8 @@ One a line, sorted: the schema as PyTorch prints it; where it has flags, a tab a
 with spaces between.
 
 The flag `pure`: the operator writes to no operand, draws no random number, may not alias
-or mutate against its schema, and has no effect that PyTorch's own dead code elimination
-keeps it for. Its results are all there is to it, and depend on nothing but the operands
+or mutate against its schema, involves no other process and nothing asynchronous, and has no
+effect that PyTorch's own dead code elimination keeps it for. Its results are all there is to it, and depend on nothing but the operands
 and what the operands refer to: where that can change (tensors in memory, lists, dicts),
 two equal calls may differ if something is written in between.
 
@@ -200,9 +207,15 @@ def check_native_functions(torch: Any, schemas: dict[str, Any]) -> None:
 
 
 def tags_of(torch: Any, schema: Any) -> frozenset[str]:
-    """The tags of an operator (``at::Tag``), all that PyTorch knows."""
-    found = torch._C._get_operation_overload(schema.name, schema.overload_name)
-    return frozenset(tag.name for tag in found[2])
+    """The tags of an operator (``at::Tag``): those it was registered with, and those that
+    Python code has set on its overload since (torch._prims does)."""
+    _, _, tags = torch._C._get_operation_overload(schema.name, schema.overload_name)
+    namespace, _, name = schema.name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name)
+    # Not so for prim::name: `torch.ops.prim.name` is a string.
+    if isinstance(packet, torch._ops.OpOverloadPacket):
+        tags = [*tags, *getattr(packet, schema.overload_name or "default").tags]
+    return frozenset(tag.name for tag in tags)
 
 
 def is_kept_without_uses(torch: Any, schema: Any) -> bool:
@@ -253,7 +266,8 @@ def is_pure(torch: Any, schema: Any, tags: frozenset[str], effectful: frozenset[
         # A generator has a state that is read and moved on.
         or any("Generator" in str(a.type) for a in parsed.arguments)
         or tags & IMPURE_TAGS
-        or parsed.namespace in COLLECTIVE_NAMESPACES
+        or any(a.type.name in ASYNCHRONOUS_TYPES for a in parsed.arguments)
+        or parsed.namespace in EFFECTFUL_NAMESPACES
         or full_name(schema) in effectful
         or is_kept_without_uses(torch, schema)
     )
