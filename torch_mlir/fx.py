@@ -84,9 +84,16 @@ def export_and_import(
     program = f
     if not isinstance(program, ExportedProgram):
         program = _export(f, args, kwargs, dynamic_shapes, strict)
-    if decomposition_table is None:
+    # PyTorch 2.1 decomposes to its core operators while it exports, and only then.
+    decomposes_later = hasattr(program, "run_decompositions")
+    if decomposition_table is None and decomposes_later:
         decomposition_table = get_decomposition_table()
     if decomposition_table:
+        if not decomposes_later:
+            raise TorchMlirCompilerError(
+                f"PyTorch {torch.__version__} takes no decomposition_table after the export: "
+                "pass None, or a program that was exported with the decompositions"
+            )
         program = program.run_decompositions(decomposition_table)
     if enable_graph_printing:
         program.graph_module.print_readable()
