@@ -10,8 +10,6 @@ wheel, and the mangled name of ``c10::detail::torchCheckFail`` tells which
 ``std::string`` it takes. Which sources a row's selective libtorch is built from
 is a choice, not a measurement: known rows keep theirs, and a new row takes its
 predecessor's.
-
-Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import urllib.parse
@@ -30,6 +27,9 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fetch"))
+import fetch  # noqa: E402  (found on the path just set)
 
 ROWS = Path(__file__).resolve().with_name("rows.json")
 
@@ -110,29 +110,12 @@ class RemoteFile(io.RawIOBase):
 
 
 def configured_index() -> str:
-    """The simple index that pip would ask, by its own configuration.
+    """The simple index that the fetchers ask too: pip's, unless a variable names another.
 
-    Only the index itself: find-links, extra indexes and constraints are the
-    machine's preferences and have no say in what a pin is.
+    Find-links, extra indexes and constraints are the machine's preferences and
+    have no say in what a pin is. Raises ``fetch.FetchError`` where there is none.
     """
-    environment = os.environ.get("PIP_INDEX_URL")
-    if environment:
-        return environment
-    configured = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if configured.returncode == 0 and configured.stdout.strip():
-        return configured.stdout.strip()
-    default = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
-    asked = subprocess.run(
-        [sys.executable, "-c", default], capture_output=True, text=True, check=False
-    )
-    if asked.returncode != 0:
-        raise Failure(f"{sys.executable} has no pip to ask for the index; name one with --index")
-    return asked.stdout.strip()
+    return fetch.index_address(fetch.pip_config(), os.environ)
 
 
 def wheels_of(index: str) -> list[Wheel]:
@@ -249,7 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         rows = rows_from(options.index or configured_index(), json.loads(ROWS.read_text()))
-    except (Failure, OSError) as failure:
+    except (Failure, fetch.FetchError, OSError) as failure:
         print(f"regenerate.py: {failure}", file=sys.stderr)
         return 1
     text = json.dumps(rows, indent=2) + "\n"

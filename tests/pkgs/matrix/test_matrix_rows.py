@@ -72,7 +72,8 @@ def test_the_schema_refuses_a_row_that_lacks_a_field(
 
 
 def test_there_is_one_row_for_each_minor_version_in_order() -> None:
-    assert list(ROWS) == [f"2_{minor}" for minor in range(16)]
+    assert list(ROWS) == [f"2_{minor}" for minor in range(len(ROWS))]
+    assert len(ROWS) >= 16
     for name, row in ROWS.items():
         assert row["version"].rpartition(".")[0] == name.replace("_", ".")
 
@@ -86,16 +87,16 @@ def test_a_wheel_is_named_for_its_row_interpreter_and_platform() -> None:
 
 def test_no_two_wheels_have_one_hash() -> None:
     hashes = [wheel["sha256"] for _, _, wheel in every_wheel()]
-    assert len(set(hashes)) == len(hashes) == 27
+    assert len(set(hashes)) == len(hashes)
 
 
 def test_rows_from_2_5_on_have_a_wheel_for_cpython_3_13() -> None:
     with_it = [name for name in ROWS if "cp313" in ROWS[name]["wheels"]]
-    assert with_it == [f"2_{minor}" for minor in range(5, 16)]
+    assert with_it == list(ROWS)[5:]
 
 
 def test_the_new_abi_came_with_2_7() -> None:
-    assert [n for n in ROWS if ROWS[n]["cxx11_abi"]] == [f"2_{minor}" for minor in range(7, 16)]
+    assert [name for name in ROWS if ROWS[name]["cxx11_abi"]] == list(ROWS)[7:]
 
 
 def nix(expression: str) -> subprocess.CompletedProcess[str]:
