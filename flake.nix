@@ -23,29 +23,105 @@
           ;
       };
       native = import ./pkgs/native { inherit toolchain python; };
+      wheels = import ./pkgs/wheel {
+        inherit
+          toolchain
+          python
+          fetch
+          matrix
+          ;
+        inherit (native) baseWheel;
+      };
+
+      checks = {
+        hermetic = import ./pkgs/checks/hermetic { inherit toolchain; };
+        smoke = import ./pkgs/checks/smoke {
+          inherit
+            toolchain
+            python
+            matrix
+            torch
+            wheels
+            ;
+        };
+        demo = import ./pkgs/checks/demo {
+          inherit
+            toolchain
+            python
+            torch
+            wheels
+            ;
+        };
+        tests = import ./pkgs/checks/tests.nix {
+          inherit
+            toolchain
+            python
+            torch
+            wheels
+            ;
+        };
+        units = import ./pkgs/checks/units.nix {
+          inherit toolchain python wheels;
+        };
+        lock = import ./pkgs/checks/lock.nix { inherit toolchain lock; };
+      };
+
+      shells = import ./pkgs/shell {
+        inherit
+          system
+          toolchain
+          python
+          matrix
+          torch
+          ;
+      };
+      apps = import ./pkgs/shell/apps.nix {
+        inherit
+          toolchain
+          python
+          torch
+          wheels
+          ;
+      };
+      elsewhere = import ./pkgs/elsewhere.nix { inherit matrix; };
+
+      # The row that is meant where none is named.
+      row = matrix.row "2_13";
+      tag = name: if name == "cp311" then "" else "-${name}";
+      perRow = builtins.listToAttrs (
+        builtins.concatMap (
+          name:
+          map (cpython: {
+            name = "wheel-torch${name}${tag cpython}";
+            value = wheels.wheelFor (matrix.row name) (toolchain.pythonFor cpython);
+          }) (matrix.pythons (matrix.row name))
+        ) matrix.names
+      );
     in
     {
-      packages.${system} = {
-        inherit (toolchain)
-          busybox
-          python311
-          python313
-          zig
-          libstdcxx
-          compiler
-          ;
-        env-test = python.groupEnv { groups = [ "test" ]; };
-        env-build = python.groupEnv { groups = [ "build" ]; };
-        compiled = native.compiled toolchain.python311;
-        base-wheel = native.baseWheel toolchain.python311;
-        torch2_13 = torch.torchFor (matrix.row "2_13") toolchain.python311;
+      packages = elsewhere.packages // {
+        ${system} = perRow // {
+          default = perRow."wheel-torch${row.name}";
+          inherit (wheels) audit;
+          demo = checks.demo.demoFor row;
+          tests = checks.tests.runnerFor row;
+          import = apps.importFor row;
+        };
       };
-      checks.${system} = {
-        hermetic = import ./pkgs/checks/hermetic { inherit toolchain; };
+      devShells.${system} = shells.rows // {
+        default = shells.rows."torch${row.name}";
       };
-      lib = {
-        inherit matrix;
-        sources = { inherit (native) nativeSource packageSource; };
+      checks.${system} = checks.smoke.checks // {
+        inherit (checks) hermetic lock;
+        units = checks.units.unitsFor row;
+        demo = checks.demo.checkFor row;
       };
+      apps.${system} = {
+        import = apps.program "torch-mlir-import" (apps.importFor row);
+        demo = apps.program "demo" (checks.demo.demoFor row);
+        audit = wheels.auditApp;
+      };
+      formatter.${system} = import ./pkgs/shell/formatter.nix { inherit toolchain python; };
+      lib = { inherit matrix; };
     };
 }

@@ -127,6 +127,8 @@ let
       };
 in
 {
+  inherit rank;
+
   # lockedWheel "cmake" { python = "cp311"; } -> the wheel, with pname, version, file, sha256
   lockedWheel =
     name:

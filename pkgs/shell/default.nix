@@ -2,13 +2,13 @@
 {
   system,
   toolchain,
-  fetch,
   python,
-  torchFor,
-  # the compiler's drivers: bin/cc and bin/c++
-  compiler,
+  matrix,
+  torch,
 }:
 let
+  inherit (toolchain) compiler;
+
   # `nix develop` runs the builder to read the environment from it, and that has
   # to be a bash.
   bash = toolchain.unpackDebs "bash-static" "bookworm" [ "bash-static" ];
@@ -39,8 +39,7 @@ let
         } > $out/bin/rebuild
         chmod 555 $out/bin/rebuild
       '';
-in
-{
+
   shellFor =
     row: interpreter:
     let
@@ -55,7 +54,7 @@ in
           "models"
           "dev"
         ];
-        extra = [ (torchFor row interpreter) ];
+        extra = [ (torch.torchFor row interpreter) ];
       };
       command = rebuild env;
     in
@@ -92,4 +91,13 @@ in
         fi
       '';
     };
+in
+{
+  # { torch2_1 = shell; … }: CPython 3.11 runs every row.
+  rows = builtins.listToAttrs (
+    map (name: {
+      name = "torch${name}";
+      value = shellFor (matrix.row name) toolchain.python311;
+    }) matrix.names
+  );
 }

@@ -6,7 +6,9 @@ set -eu
 if [ ! -e "$TORCH_MLIR_BUILD/build.ninja" ]; then
   cmake -S "$TORCH_MLIR_SOURCE" -B "$TORCH_MLIR_BUILD" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_TOOLCHAIN_FILE="$toolchain" \
+    -DCMAKE_C_COMPILER="$compiler/bin/cc" \
+    -DCMAKE_CXX_COMPILER="$compiler/bin/c++" \
+    -DTORCH_MLIR_TOOLCHAIN_LINKS_RUNTIME=ON \
     -DPython3_EXECUTABLE="$python" >&2
 fi
 exec ninja -C "$TORCH_MLIR_BUILD" "$@"

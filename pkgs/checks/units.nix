@@ -1,0 +1,43 @@
+# Tests in the sandbox, on the newest CPython that we build for: those of the
+# bindings, the dialect and the operator table, which need no PyTorch.
+# `tests.nix` runs all of them on the oldest.
+{
+  toolchain,
+  python,
+  wheels,
+}:
+let
+  cpython = toolchain.python313;
+  root = ../..;
+  tests = builtins.path {
+    name = "torch-mlir-tests";
+    path = root + "/tests";
+    filter = file: _: builtins.match ".*/__pycache__" file == null;
+  };
+in
+{
+  unitsFor =
+    row:
+    toolchain.sh "units-${cpython.tag}"
+      {
+        inherit tests;
+        environment = python.groupEnv {
+          name = "units-${cpython.tag}-env";
+          python = cpython;
+          groups = [ "test" ];
+          wheels = [
+            (python.lockedWheel "iree-base-compiler" { python = cpython.tag; })
+            (wheels.wheelFor row cpython).installed
+          ];
+        };
+      }
+      ''
+        export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
+        mkdir -p source
+        cp -r $tests source/tests
+        $environment/bin/python3 -sEP -m pytest -p no:cacheprovider -q -n ''${NIX_BUILD_CORES:-1} \
+          source/tests/_mlir_libs source/tests/bindings source/tests/dialects source/tests/operators \
+          | tee log
+        tail -n 1 log > $out
+      '';
+}
