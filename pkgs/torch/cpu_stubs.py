@@ -26,7 +26,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 #: What a manylinux wheel takes from the system that it runs on (PEP 600).
@@ -82,6 +84,14 @@ class Stub:
     symbols: dict[str | None, set[str]] = field(default_factory=lambda: {None: set()})
 
 
+def section_of(elf: ELFFile, name: str) -> Any:
+    """The section ``name``. Raises ``ELFError`` where the file has none."""
+    section = elf.get_section_by_name(name)
+    if section is None:
+        raise ELFError(f"{elf.stream.name} has no section {name}")
+    return section
+
+
 def read_library(path: Path) -> Library:
     """Reads the dynamic section of the ELF64 shared object ``path``.
 
@@ -91,8 +101,7 @@ def read_library(path: Path) -> Library:
         elf = ELFFile(file)
         names = {path.name}
         needed = []
-        dynamic = elf.get_section_by_name(".dynamic")
-        for tag in dynamic.iter_tags():
+        for tag in section_of(elf, ".dynamic").iter_tags():
             if tag.entry.d_tag == "DT_NEEDED":
                 needed.append(tag.needed)
             elif tag.entry.d_tag == "DT_SONAME":
@@ -100,7 +109,7 @@ def read_library(path: Path) -> Library:
 
         versions: dict[str, set[str]] = {}
         by_index: dict[int, tuple[str, str]] = {}
-        version_needs = elf.get_section_by_name(".gnu.version_r")
+        version_needs: Any = elf.get_section_by_name(".gnu.version_r")
         if version_needs is not None:
             for need, entries in version_needs.iter_versions():
                 for entry in entries:
@@ -109,7 +118,7 @@ def read_library(path: Path) -> Library:
 
         # Through struct, not pyelftools' own iterator: libtorch_cpu.so has
         # several hundred thousand of these, and this is fifty times as fast.
-        table = elf.get_section_by_name(".dynsym")
+        table = section_of(elf, ".dynsym")
         strings = elf.get_section(table["sh_link"]).data()
         symbols = list(SYMBOL.iter_unpack(table.data()))
         version_table = elf.get_section_by_name(".gnu.version")

@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from cpu_stubs import section_of
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
@@ -99,7 +100,7 @@ def check_unreferenced(elf: ELFFile, device_code: Iterable[Section]) -> None:
             if info & 0xFFFFFFFF == R_X86_64_RELATIVE and within(addend, ranges):
                 if not within(place, tables):
                     raise Failure(f"host data at {place:#x} points into the device code")
-    for symbol in elf.get_section_by_name(".dynsym").iter_symbols():
+    for symbol in section_of(elf, ".dynsym").iter_symbols():
         if symbol["st_shndx"] != "SHN_UNDEF" and within(symbol["st_value"], ranges):
             raise Failure(f"{symbol.name} stands in the device code")
 
