@@ -9,6 +9,8 @@ done
 set -- -target x86_64-linux-gnu.2.28 -fno-sanitize=undefined -Wno-unused-command-line-argument "$@"
 [ "$mode" = c++ ] || exec "$zig" cc "$@"
 
+# libstdc++'s assertions name their file: not where it lay when this was built.
+set -- "-fmacro-prefix-map=$libstdcxx/include/=" "$@"
 # The shim goes first; zig takes -isystem after folders of its own, hence -I.
 headers=$libstdcxx/include/c++/12
 triple=$libstdcxx/include/x86_64-linux-gnu/c++/12
