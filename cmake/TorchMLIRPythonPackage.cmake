@@ -104,17 +104,6 @@ file(GENERATE OUTPUT "${_package}/_mlir_libs/shared_objects.txt" CONTENT
   "$<TARGET_FILE_NAME:TorchMLIRAggregateCAPI>\n\
 $<TARGET_FILE_NAME:TorchMLIRExtensions> ${_modules_text}\n")
 
-# Type stubs, read out of the modules.
-set(_stub_folder "${_package}/_mlir_libs")
-set(_stubs "${_stub_folder}/_mlir/__init__.pyi")
-set(_stub_arguments --module torch_mlir._mlir_libs._mlir)
-foreach(_module IN LISTS _modules)
-  if(NOT _module STREQUAL "_mlir")
-    list(APPEND _stubs "${_stub_folder}/${_module}.pyi")
-    list(APPEND _stub_arguments --module torch_mlir._mlir_libs.${_module})
-  endif()
-endforeach()
-
 # Puts the Python files together.
 foreach(_target IN LISTS _pure)
   # Their native parts are in TorchMLIRExtensions.
@@ -126,7 +115,25 @@ add_mlir_python_modules(TorchMLIRPythonModules
   DECLARED_SOURCES ${_pure})
 add_dependencies(TorchMLIRPythonModules TorchMLIRAggregateCAPI TorchMLIRExtensions)
 
+# Type stubs.
+set(_stubs _mlir/__init__ _mlir/ir _mlir/passmanager _mlir/rewrite ${_modules})
+list(REMOVE_ITEM _stubs _mlir)
+list(TRANSFORM _stubs REPLACE "(.+)" "${_package}/_mlir_libs/\\1.pyi")
+add_custom_command(
+  OUTPUT ${_stubs}
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" "${_package}"
+    --output "${_package}/_mlir_libs"
+  DEPENDS "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" TorchMLIRExtensions
+    TorchMLIRPythonModules.sources.MLIRPythonSources.Core.Python
+  COMMENT "Writing type stubs of the extension modules"
+  VERBATIM)
+add_custom_target(TorchMLIRTypeStubs ALL DEPENDS ${_stubs})
+add_dependencies(TorchMLIRPythonModules TorchMLIRTypeStubs)
+
 install(TARGETS TorchMLIRExtensions
   LIBRARY DESTINATION torch_mlir/_mlir_libs COMPONENT TorchMLIRPythonModules)
 install(FILES "${_package}/_mlir_libs/shared_objects.txt"
   DESTINATION torch_mlir/_mlir_libs COMPONENT TorchMLIRPythonModules)
+install(DIRECTORY "${_package}/_mlir_libs/"
+  DESTINATION torch_mlir/_mlir_libs COMPONENT TorchMLIRPythonModules
+  FILES_MATCHING PATTERN "*.pyi")
