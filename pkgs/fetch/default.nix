@@ -56,8 +56,9 @@ let
         fi
       done
     fi
-    if [ -z "$python" ]; then
-      echo "fetch: no Python 3 on this host to fetch $name with. Install python3 and python3-pip, or set
+    if [ -z "$python" ] || ! [ -x "$(command -v "$python")" ]; then
+      echo "fetch: no Python 3 on this host to fetch $name with''${python:+: there is no program $python}.
+    Install python3 and python3-pip, or set
       TORCH_MLIR_PYTHON  a Python 3.9 or newer that runs the fetchers
       TORCH_MLIR_INDEX  address of a simple package index, if that Python has no pip
       TORCH_MLIR_MIRROR  address of a Debian mirror, if this host has no apt
@@ -141,23 +142,23 @@ rec {
       ];
     };
 
-  # "bookworm" "libc6" -> the .deb
-  fetchDeb =
-    suite: package:
-    let
-      pin = debianPackage suite package;
-    in
+  # { path = "pool/…"; sha256 = hex; } -> the .deb
+  fetchDebPin =
+    { path, sha256, ... }:
     fetch (
       debianPin
       // {
-        name = storeName pin.path;
-        inherit (pin) sha256;
+        name = storeName path;
+        inherit sha256;
         arguments = [
           "deb"
-          pin.path
+          path
         ];
       }
     );
+
+  # "bookworm" "libc6" -> the .deb
+  fetchDeb = suite: package: fetchDebPin (debianPackage suite package);
 
   # The version of a pinned Debian package, for bills of materials.
   inherit debianPackage;
