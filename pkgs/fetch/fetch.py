@@ -198,9 +198,7 @@ def pip_default_index() -> str | None:
 
 def index_address(config: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """The address of the simple index. Raises FetchError where nothing names one."""
-    index = (
-        environment.get("TORCH_MLIR_INDEX") or config.get("index-url") or pip_default_index()
-    )
+    index = environment.get("TORCH_MLIR_INDEX") or config.get("index-url") or pip_default_index()
     if not index:
         raise FetchError(
             f"no package index: {sys.executable} has no pip and no variable names one.\n"

@@ -30,9 +30,7 @@ def is_program(path: Path) -> bool:
 
 def holds_program(folder: Path) -> bool:
     """Whether there is a program anywhere under `folder`."""
-    return any(
-        is_program(Path(root, name)) for root, _, names in os.walk(folder) for name in names
-    )
+    return any(is_program(Path(root, name)) for root, _, names in os.walk(folder) for name in names)
 
 
 def join(sources: list[Path], target: Path, python: Path, environment: Path) -> None:

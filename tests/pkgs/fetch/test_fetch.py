@@ -151,7 +151,9 @@ def test_what_pip_prefers_changes_nothing(
             *("--sha256", SHA256, "--data", "poetry.lock", "--regenerate", "x"),
             *("-o", tmp_path / "out", "wheel", "demo-pkg", WHEEL),
         ],
-        env=environment if has_pip() else environment | {"TORCH_MLIR_INDEX": server.address + "/simple"},
+        env=environment
+        if has_pip()
+        else environment | {"TORCH_MLIR_INDEX": server.address + "/simple"},
         capture_output=True,
         text=True,
         check=False,
