@@ -74,7 +74,8 @@ class Pin:
                 f"{self.file}: wrong sha256\n"
                 f"  pinned in {self.data}: {self.sha256}\n"
                 f"  served by {origin}: {found}\n"
-                f"Either the server's copy is damaged, or the pin is: {self.regenerate} writes it anew."
+                f"Either the server's copy is damaged, or the pin is; {self.regenerate} "
+                "writes it anew."
             )
 
 
