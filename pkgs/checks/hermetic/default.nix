@@ -5,7 +5,8 @@ toolchain.sh "hermetic" { } ''
   for path in /usr /bin/sh /lib /lib64 /opt /root /home /var /etc/apt /etc/os-release; do
     if [ -e "$path" ]; then
       echo "hermetic: $path of the host is visible in a build." >&2
-      echo "Nix builds without a sandbox here: pass --option sandbox relaxed --option sandbox-fallback false." >&2
+      echo "Pass --option sandbox relaxed --option sandbox-fallback false; Debian 13's Nix" >&2
+      echo "also puts a shell into every sandbox, unless told --option sandbox-paths \"\"." >&2
       exit 1
     fi
   done
