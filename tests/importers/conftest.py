@@ -27,7 +27,7 @@ def agree():
         imported = fx.export_and_import(module, *args, **options)
         for inputs in [args] if runs is None else runs:
             expected = module(*inputs)
-            flat = torch.utils._pytree.tree_leaves(expected)
+            flat, _ = torch.utils._pytree.tree_flatten(expected)
             got = run(imported, *inputs)
             assert len(got) == len(flat)
             for actual, wanted in zip(got, flat):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from interpreter import run
@@ -77,9 +79,13 @@ def test_views_are_stored_as_they_look(contents):
     assert torch.equal(imported_contents(contents), contents)
 
 
-def test_buffers_persistent_or_not(agree):
-    agree(Holder(torch.arange(6.0).reshape(2, 3)), torch.ones(3))
-    agree(Holder(torch.arange(6.0).reshape(2, 3), persistent=False), torch.ones(3))
+@pytest.mark.parametrize("persistent", [True, False])
+def test_buffers_persistent_or_not(agree, persistent):
+    class Adds(Holder):
+        def forward(self, x):
+            return x + self.contents
+
+    agree(Adds(torch.arange(6.0).reshape(2, 3), persistent), torch.ones(3))
 
 
 def test_lifted_constants(agree):
@@ -130,7 +136,8 @@ def test_parameters_that_are_not_used_are_left_out(operations):
 def test_blobs_are_named_after_parameters_and_aligned(operations):
     module = fx.export_and_import(torch.nn.Linear(4, 4).double(), torch.randn(2, 4).double())
     text = str(module)
-    assert "dense_resource<weight> : tensor<4x4xf64>" in text
+    # PyTorch 2.1 exports a module as the attribute `fn` of another one.
+    assert re.search(r"dense_resource<(fn\.)?weight> : tensor<4x4xf64>", text)
     assert 'weight: "0x08000000' in text
 
 
@@ -159,7 +166,7 @@ def test_tensors_without_data_are_refused_by_name():
     with torch.device("meta"):
         layer = torch.nn.Linear(4, 4)
         x = torch.randn(2, 4)
-    with pytest.raises(fx.TorchMlirCompilerError, match="'weight' .*holds no data"):
+    with pytest.raises(fx.TorchMlirCompilerError, match=r"weight' .*holds no data"):
         fx.export_and_import(layer, x)
 
 

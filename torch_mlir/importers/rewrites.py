@@ -68,6 +68,15 @@ def _empty(node: Node) -> Call:
     return Call(node.target, node.args, dict(node.kwargs))
 
 
+def _full(node: Node) -> Call:
+    # A bool fills with bools, but is written as the int 0 or 1: the dtype has to tell.
+    kwargs = dict(node.kwargs)
+    value = node.meta.get("val")
+    if kwargs.get("dtype") is None and isinstance(value, torch.Tensor):
+        kwargs["dtype"] = value.dtype
+    return Call(node.target, node.args, kwargs)
+
+
 # The size, stride and element count of a tensor: FX has operators of its own for the symbolic
 # ones. PyTorch 2.1 calls the packet, without an overload.
 _SYMBOLIC = {"sym_size": "size", "sym_stride": "stride", "sym_numel": "numel"}
@@ -90,6 +99,10 @@ def _table() -> dict[Any, Rewrite]:
         "_unsafe_index_put.default": _unsafe_index_put,
         "_embedding_bag_forward_only.default": _embedding_bag_forward_only,
         "empty.memory_format": _empty,
+        "full.default": _full,
+        "full_like.default": _full,
+        "new_full.default": _full,
+        "scalar_tensor.default": _full,
         # What they assert stands in the types of the values, or only holds a tensor's data
         # dependent check, which backends have nothing for.
         "_assert_tensor_metadata.default": _drop,
