@@ -26,6 +26,7 @@ What an initialiser raises reaches whoever imports the package.
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import importlib.util
 import re
@@ -46,30 +47,36 @@ _SHIPPED: dict[str, list[str]] = {
 }
 
 
-class _ExtensionFinder:
-    """Finds the extension modules of this package in the shared object that holds them."""
+class _ShippedModules:
+    """Finds what this version of the package ships, before the import system looks at files.
 
-    _files = {
+    One shared object holds all extension modules. And what another version left, an extension
+    module ``_site_initialize_0`` say, would be taken in the place of a Python file of that name.
+    """
+
+    _extensions = {
         f"{__name__}.{module}": str(_FOLDER / file)
         for file, modules in _SHIPPED.items()
         for module in modules
     }
+    _initializer = _FOLDER / "_site_initialize_0.py"
 
     @classmethod
     def find_spec(
         cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        file = cls._files.get(name)
-        if file is None:
-            return None
-        loader = importlib.machinery.ExtensionFileLoader(name, file)
-        return importlib.util.spec_from_file_location(name, file, loader=loader)
+        if name in cls._extensions:
+            file = cls._extensions[name]
+            loader = importlib.machinery.ExtensionFileLoader(name, file)
+            return importlib.util.spec_from_file_location(name, file, loader=loader)
+        if name == f"{__name__}.{cls._initializer.stem}" and cls._initializer.exists():
+            return importlib.util.spec_from_file_location(name, cls._initializer)
+        return None
 
 
-# First: a stale file that bears a module's name must not be taken in its place.
-sys.meta_path.insert(0, _ExtensionFinder)
+sys.meta_path.insert(0, _ShippedModules)
 
-from ._mlir import ir  # noqa: E402
+from ._mlir import ir
 
 
 class StaleExtensionWarning(RuntimeWarning):
@@ -122,29 +129,12 @@ def _site_initializer_names() -> Iterator[str]:
 
 
 def _import_site_initializer(name: str) -> ModuleType | None:
-    """Imports a site initialiser; ``None`` if it has gone. Errors inside it are the caller's."""
+    """Imports a site initialiser; ``None`` if it has gone. What it raises is not caught."""
     full_name = f"{__name__}.{name}"
-    source = _FOLDER / "_site_initialize_0.py"
-    if name == source.stem and source.exists():
-        # Ours is Python. The import system would rather take an extension module of that name,
-        # which can only be another version's.
-        spec = importlib.util.spec_from_file_location(full_name, source)
-    else:
-        spec = importlib.util.find_spec(full_name)
-    if spec is None or spec.loader is None:
+    spec = importlib.util.find_spec(full_name)
+    if spec is None or (spec.origin is not None and not Path(spec.origin).exists()):
         return None
-    if spec.origin is None or not Path(spec.origin).exists():
-        return None
-    if full_name in sys.modules:
-        return sys.modules[full_name]
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[full_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[full_name]
-        raise
-    return module
+    return importlib.import_module(full_name)
 
 
 def _stale_shared_objects() -> list[Path]:

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRefMemorySlot.h"
 #include "mlir/Dialect/MemRef/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/RuntimeOpVerification.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/IR/ValueBoundsOpInterfaceImpl.h"
@@ -72,6 +73,11 @@ void torchMlirRegisterAllDialects(MlirDialectRegistry cRegistry) {
 void torchMlirRegisterAllPasses() {
   registerTransformsPasses();
   registerLinalgPasses();
+
+  // Shapes of tensors in terms of the operands they come from.
+  memref::registerReifyResultShapesPass();
+  memref::registerResolveRankedShapeTypeResultDimsPass();
+  memref::registerResolveShapedTypeResultDimsPass();
 }
 
 void torchMlirForEachDialectName(MlirDialectRegistry registry, MlirStringCallback callback,
