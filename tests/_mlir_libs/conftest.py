@@ -48,6 +48,7 @@ def run(libraries: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
             env=environment,
             cwd=libraries.parent.parent,
             timeout=120,
+            check=False,
         )
 
     return run_code

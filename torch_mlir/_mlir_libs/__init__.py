@@ -35,7 +35,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 _FOLDER = Path(__file__).parent
 _SITE_INITIALIZER = re.compile(r"_site_initialize_(\d+)")
@@ -54,7 +54,7 @@ class _ShippedModules:
     module ``_site_initialize_0`` say, would be taken in the place of a Python file of that name.
     """
 
-    _extensions = {
+    _extensions: ClassVar[dict[str, str]] = {
         f"{__name__}.{module}": str(_FOLDER / file)
         for file, modules in _SHIPPED.items()
         for module in modules

@@ -6,7 +6,8 @@ The one list of both, and of the external models they need, is
 
 from __future__ import annotations
 
-from ._torchMlir import register_dialects as register_dialects
-from ._torchMlir import register_passes
+from ._torchMlir import register_dialects, register_passes
+
+__all__ = ["register_dialects"]
 
 register_passes()
