@@ -86,6 +86,7 @@ MODELS = {"conv net": residual_net, "BERT": encoder}
 def work(folder: Path, repeat: int) -> dict[str, list[float]]:
     """Seconds of each import, with the torch_mlir that this interpreter finds."""
     import torch
+
     from torch_mlir import ir
     from torch_mlir.dialects import torch as dialect
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table

@@ -178,9 +178,7 @@ def test_a_failed_write_leaves_the_old_file(program, tmp_path, monkeypatch, caps
 
 def test_a_reader_that_goes_away(program):
     command = f"{sys.executable} -P -m torch_mlir.cli import {program} | true"
-    result = subprocess.run(
-        ["sh", "-c", command + "; :"], capture_output=True, text=True
-    )
+    result = subprocess.run(["sh", "-c", command + "; :"], capture_output=True, text=True)
     assert "Traceback" not in result.stderr
     assert "Exception ignored" not in result.stderr
 

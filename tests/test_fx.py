@@ -15,7 +15,9 @@ from torch_mlir.compiler_utils import OutputType, TensorPlaceholder
 
 def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", *options, "-c", textwrap.dedent(code)], capture_output=True, text=True
+        [sys.executable, "-P", *options, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
     )
 
 

@@ -53,9 +53,7 @@ class TensorPlaceholder:
         self.dtype = dtype
 
     @staticmethod
-    def like(
-        tensor: torch.Tensor, dynamic_axes: Sequence[int] | None = None
-    ) -> TensorPlaceholder:
+    def like(tensor: torch.Tensor, dynamic_axes: Sequence[int] | None = None) -> TensorPlaceholder:
         """A placeholder of `tensor`'s dtype and shape, with `dynamic_axes` left open."""
         open_axes = frozenset(dynamic_axes or ())
         shape = [-1 if axis in open_axes else size for axis, size in enumerate(tensor.shape)]

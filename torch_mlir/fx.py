@@ -100,9 +100,7 @@ def export_and_import(
     accepts = None if target is None else consumer(target)
     importer = fx_importer or FxImporter(hooks=hooks, accepts=accepts)
     load = (
-        importer.import_program
-        if experimental_support_mutation
-        else importer.import_frozen_program
+        importer.import_program if experimental_support_mutation else importer.import_frozen_program
     )
     load(
         program,

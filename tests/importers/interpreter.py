@@ -155,9 +155,9 @@ class _Frame:
         number = {"true": True, "false": False}.get(value)
         if number is None:
             number = float(value) if dtype.is_floating_point else int(value)
-        return torch.full(shape, number, dtype=torch.float64 if dtype.is_floating_point else dtype).to(
-            dtype
-        )
+        return torch.full(
+            shape, number, dtype=torch.float64 if dtype.is_floating_point else dtype
+        ).to(dtype)
 
 
 def _call(name: str, operands: list[Any]) -> list[Any]:

@@ -100,9 +100,7 @@ def test_dtypes_are_their_c10_numbers(operations):
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
     x.meta["val"] = torch.empty(2)
-    y = graph.call_function(
-        torch.ops.prims.convert_element_type.default, (x, torch.complex128)
-    )
+    y = graph.call_function(torch.ops.prims.convert_element_type.default, (x, torch.complex128))
     y.meta["val"] = torch.empty(2, dtype=torch.complex128)
     graph.output((y,))
     module = fx.stateless_fx_import(torch.fx.GraphModule({}, graph))
@@ -126,5 +124,10 @@ def test_custom_operators_become_torch_operator(agree, operations, custom_operat
     (call,) = operations(module, "torch.operator")
     assert str(call.attributes["name"]) == '"torch.importer_test.scale"'
     kinds = [str(operand.type) for operand in call.operands]
-    assert kinds == ["!torch.vtensor<[2,3,4],f32>", "!torch.float", "!torch.list<int>", "!torch.str"]
+    assert kinds == [
+        "!torch.vtensor<[2,3,4],f32>",
+        "!torch.float",
+        "!torch.list<int>",
+        "!torch.str",
+    ]
     assert len(call.results) == 2

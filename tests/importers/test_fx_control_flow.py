@@ -17,12 +17,10 @@ def test_both_branches_of_cond(agree):
     class Chooses(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.w = torch.nn.Parameter(torch.randn(3))
+            self.register_buffer("w", torch.randn(3))
 
         def forward(self, x):
-            return torch.cond(
-                x.sum() > 0, lambda x: x * self.w + 1, lambda x: (x - 1).sin(), (x,)
-            )
+            return torch.cond(x.sum() > 0, lambda x: x * self.w + 1, lambda x: (x - 1).sin(), (x,))
 
     agree(Chooses(), torch.ones(3), runs=[(torch.ones(3),), (-torch.ones(3),)])
 
@@ -32,9 +30,7 @@ def test_while_loop():
 
     class Loops(torch.nn.Module):
         def forward(self, n, x):
-            return loops.while_loop(
-                lambda n, x: n > 0, lambda n, x: (n - 1, x * 2 + 1), (n, x)
-            )
+            return loops.while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2 + 1), (n, x))
 
     n, x = torch.tensor(5), torch.ones(2)
     try:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 
 import pytest
+import sympy
 import torch
 
-from torch_mlir import fx
+from torch_mlir import fx, ir
+from torch_mlir.importers.symbols import NotAffine, affine
 
 Dim = getattr(torch.export, "Dim", None)
 pytestmark = pytest.mark.skipif(Dim is None, reason="torch.export has no Dim before PyTorch 2.2")
@@ -41,7 +43,7 @@ def shapes(count: int = 1, **limits):
         lambda x: x * (x.shape[0] / 3.0),
         lambda x: x * x.shape[0] ** 0.5,
         lambda x: (x, x.shape[0], x.shape[0] + x.shape[1]),
-        lambda x: x.new_ones(max(x.shape[0], x.shape[1])),
+        lambda x: x.new_ones(torch.sym_max(x.shape[0], x.shape[1])),
     ],
 )
 def test_other_sizes_than_the_exported_one(agree, function):
@@ -50,7 +52,9 @@ def test_other_sizes_than_the_exported_one(agree, function):
 
 
 def test_open_sizes_are_question_marks():
-    module = fx.export_and_import(Calls(lambda x: x + 1), torch.randn(5, 8), dynamic_shapes=shapes())
+    module = fx.export_and_import(
+        Calls(lambda x: x + 1), torch.randn(5, 8), dynamic_shapes=shapes()
+    )
     assert "func.func @main(%arg0: !torch.vtensor<[?,8],f32>)" in str(module)
 
 
@@ -96,15 +100,25 @@ def test_floor_division_and_remainder_are_affine(operations):
     assert any("s0 mod 7" in text for text in maps)
 
 
-def test_sizes_that_no_affine_map_holds_get_a_symbol_of_their_own(operations):
-    import sympy
-
-    from torch_mlir.importers.symbols import NotAffine, affine
-    from torch_mlir import ir
-
+def test_expressions_that_are_not_affine_are_told_apart():
     a, b = sympy.symbols("a b", integer=True)
     with pytest.raises(NotAffine, match="Max"):
         affine(sympy.Max(a, b), {"a": 0, "b": 1}, ir.Context())
+
+
+def test_sizes_that_no_affine_map_holds_get_a_symbol_of_their_own(operations):
+    module = fx.export_and_import(
+        Calls(lambda x: x.new_ones(torch.sym_max(x.shape[0], x.shape[1]))),
+        torch.randn(5, 8),
+        dynamic_shapes=shapes(2),
+        import_symbolic_shape_expressions=True,
+    )
+    names = [str(op.attributes["symbol_name"]) for op in operations(module, "torch.symbolic_int")]
+    assert len(names) == 3 and "Max(" in names[2]
+    last = operations(module, "torch.bind_symbolic_shape")[-1]
+    assert last.operands[len(last.operands) - 1].owner.attributes[
+        "symbol_name"
+    ] == ir.StringAttr.get(names[2].strip('"'), module.context)
 
 
 def test_infinite_ranges_end_at_int64(operations):

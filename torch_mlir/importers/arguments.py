@@ -53,9 +53,7 @@ def _scalar_as_tensor(graph: GraphImporter, scalar: Any, value: ir.Value) -> ir.
     else:
         dtype = torch.get_default_dtype()
     builder = graph.builder
-    return builder.value(
-        "torch.prim.NumToTensor.Scalar", graph.types.vtensor((), dtype), [value]
-    )
+    return builder.value("torch.prim.NumToTensor.Scalar", graph.types.vtensor((), dtype), [value])
 
 
 def integer(graph: GraphImporter, arg: Any) -> ir.Value:

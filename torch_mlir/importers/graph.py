@@ -112,9 +112,7 @@ class GraphImporter:
             owner = getattr(owner, name)
         return owner
 
-    def literal(
-        self, tensor: torch.Tensor, name: str, info: InputInfo | None = None
-    ) -> ir.Value:
+    def literal(self, tensor: torch.Tensor, name: str, info: InputInfo | None = None) -> ir.Value:
         """The contents of `tensor`, or what the hooks want in their place."""
         if self.module.hooked("resolve_literal"):
             with self.builder.location, ir.InsertionPoint(self.builder.block):
@@ -164,7 +162,7 @@ class GraphImporter:
     ) -> ir.Value:
         """`if_true` where `condition` holds, else `if_false`."""
         choice = self.builder.emit("torch.prim.If", [result], [condition], regions=2)
-        for region, value in zip(choice.regions, (if_true, if_false)):
+        for region, value in zip(choice.regions, (if_true, if_false), strict=True):
             with self.builder.location:
                 block = ir.Block.create_at_start(region, [])
             branch = BlockBuilder(block, self.types, self.module.literals)
@@ -196,7 +194,9 @@ class GraphImporter:
                     reason = f"MLIR refuses the operation: {problem}"
                     raise node_error(node, Unsupported(reason)) from problem
             elif node.op in ("call_module", "call_method"):
-                reason = "only graphs of torch.export and make_fx are imported, which call operators"
+                reason = (
+                    "only graphs of torch.export and make_fx are imported, which call operators"
+                )
                 raise node_error(node, Unsupported(reason))
 
     def bind_shape(self, node: Node) -> None:

@@ -48,7 +48,7 @@ def _inline(
     placeholders = [node for node in body.graph.nodes if node.op == "placeholder"]
     if len(placeholders) != len(inputs):
         raise Unsupported(f"a graph of {len(placeholders)} inputs is given {len(inputs)}")
-    for placeholder, value in zip(placeholders, inputs):
+    for placeholder, value in zip(placeholders, inputs, strict=True):
         inner.bind(placeholder, value)
     inner.import_nodes(body.graph.nodes)
     output = next(node for node in reversed(body.graph.nodes) if node.op == "output")
@@ -104,13 +104,16 @@ def _cond(graph: GraphImporter, node: Node) -> None:
         _subgraph(graph, if_false, "false_fn"),
     )
     choice = builder.emit("torch.prim.If", results, [condition], regions=2)
-    for region, body in zip(choice.regions, branches):
+    for region, body in zip(choice.regions, branches, strict=True):
         branch = _region(graph, region, ())
         values = _inline(graph, body, inputs, branch)
         branch.emit(
             "torch.prim.If.yield",
             [],
-            [_conform(branch, value, wanted) for value, wanted in zip(values, results)],
+            [
+                _conform(branch, value, wanted)
+                for value, wanted in zip(values, results, strict=True)
+            ],
         )
     _bind_results(graph, node, choice.results)
 
@@ -122,7 +125,7 @@ def _while_loop(graph: GraphImporter, node: Node) -> None:
     builder, results = graph.builder, _result_types(graph, node)
     carried = [
         _conform(builder, anything(graph, value), wanted)
-        for value, wanted in zip(node.args[2], results)
+        for value, wanted in zip(node.args[2], results, strict=True)
     ]
     captured = [anything(graph, arg) for arg in (node.args[3] if len(node.args) > 3 else ())]
     (first,) = _inline(graph, condition, [*carried, *captured], builder)
@@ -133,7 +136,9 @@ def _while_loop(graph: GraphImporter, node: Node) -> None:
     values = [
         _conform(inside, value, wanted)
         for value, wanted in zip(
-            _inline(graph, body, [*list(inside.block.arguments)[1:], *captured], inside), results
+            _inline(graph, body, [*list(inside.block.arguments)[1:], *captured], inside),
+            results,
+            strict=True,
         )
     ]
     (again,) = _inline(graph, condition, [*values, *captured], inside)

@@ -83,7 +83,9 @@ class LiteralCache:
             raise Unsupported(f"{name!r} holds {dtype}, whose packed elements are not imported")
         # MLIR's Python bindings have no class for dense<…> of complex numbers.
         if count == 0 and not dtype.is_complex:
-            return Literal(ir.Attribute.parse(f"dense<> : {tensor_type}", types.context), value_type)
+            return Literal(
+                ir.Attribute.parse(f"dense<> : {tensor_type}", types.context), value_type
+            )
         if count == 1 and not dtype.is_complex:
             # A splat, which consumers fold; resource blobs have none.
             text = f'dense<"0x{bytes(_memory(data)).hex()}"> : {tensor_type}'

@@ -52,9 +52,7 @@ class FxImporter:
             self._check_dialects()
         self._module = module or ir.Module.create(ir.Location.unknown(self._context))
         self._graph_importer = graph_node_importer_cls
-        self._state = ModuleContext(
-            self._context, hooks or FxImporterHooks(), self, accepts
-        )
+        self._state = ModuleContext(self._context, hooks or FxImporterHooks(), self, accepts)
         self.symbol_table = ir.SymbolTable(self._module.operation)
         self._state.hooks.prepare_module(self._module.operation)
 
@@ -128,7 +126,9 @@ class FxImporter:
         signature = prog.graph_signature
         lifted = _lifted(prog)
         ranges = ranges_of(prog.range_constraints) if import_symbolic_shape_expressions else None
-        new_contents = {name: producer for producer, name in signature.user_inputs_to_mutate.items()}
+        new_contents = {
+            name: producer for producer, name in signature.user_inputs_to_mutate.items()
+        }
         stored = {target: producer for producer, target in signature.buffers_to_mutate.items()}
         specs = {spec.arg.name: spec for spec in signature.input_specs}
         hooks = self._state.hooks
@@ -140,7 +140,9 @@ class FxImporter:
                     value = spec.arg.value
                     graph.bind(placeholder, lambda: graph.builder.constant(value))
                 elif placeholder.name in new_contents:
-                    self._mutable_input(graph, placeholder, new_contents[placeholder.name], argument)
+                    self._mutable_input(
+                        graph, placeholder, new_contents[placeholder.name], argument
+                    )
                 else:
                     graph.bind(placeholder, argument(graph.types.of_node(placeholder)))
                 return
@@ -166,7 +168,7 @@ class FxImporter:
 
         def leave(graph: GraphImporter, returned: Sequence[Any]) -> list[ir.Value]:
             wanted = []
-            for spec, value in zip(signature.output_specs, returned):
+            for spec, value in zip(signature.output_specs, returned, strict=True):
                 if spec.kind is kinds.OutputKind.USER_OUTPUT:
                     wanted.append(value)
                 elif spec.kind.name not in ("BUFFER_MUTATION", "USER_INPUT_MUTATION"):

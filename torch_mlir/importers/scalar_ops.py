@@ -199,7 +199,9 @@ def _power(graph: GraphImporter, args: tuple) -> ir.Value:
             raise Unsupported(f"an int to the power of {exponent} is not imported")
         total = values[0]
         for _ in range(exponent - 1):
-            total = graph.operation("aten.mul.int", [graph.types.int], [total, values[0]]).results[0]
+            total = graph.operation("aten.mul.int", [graph.types.int], [total, values[0]]).results[
+                0
+            ]
         return total
     return graph.operation("aten.pow.float", [graph.types.float], values).results[0]
 

@@ -57,9 +57,7 @@ class NotAffine(Exception):
     """An expression that affine maps with symbols cannot hold."""
 
 
-def affine(
-    expression: Any, position: Mapping[str, int], context: ir.Context
-) -> ir.AffineExpr:
+def affine(expression: Any, position: Mapping[str, int], context: ir.Context) -> ir.AffineExpr:
     """A sympy expression over integer symbols as an affine expression.
 
     `position` numbers the symbols. Products of symbols make the expression semi-affine.

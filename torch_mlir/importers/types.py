@@ -72,9 +72,7 @@ class TypeCache:
         sizes = tuple([size if type(size) is int else None for size in shape])
         return self.parse(self._tensor_text("tensor", sizes, dtype))
 
-    def _tensor_text(
-        self, stem: str, sizes: tuple[int | None, ...], dtype: torch.dtype
-    ) -> str:
+    def _tensor_text(self, stem: str, sizes: tuple[int | None, ...], dtype: torch.dtype) -> str:
         shape = ",".join("?" if size is None else str(size) for size in sizes)
         return f"!torch.{stem}<[{shape}],{self.element_text(dtype)}>"
 
@@ -106,7 +104,9 @@ class TypeCache:
             return scalar
         if isinstance(value, (list, tuple)):
             return self.parse(f"!torch.list<{self._list_element(value)}>")
-        raise Unsupported(f"a value of type {type(value).__name__} has no type in the Torch dialect")
+        raise Unsupported(
+            f"a value of type {type(value).__name__} has no type in the Torch dialect"
+        )
 
     def _list_element(self, values: Sequence[Any]) -> str:
         kinds = {
