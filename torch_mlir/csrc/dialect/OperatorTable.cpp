@@ -97,11 +97,19 @@ bool Operator::isWritten(unsigned operand) const {
   return kind.starts_with("!");
 }
 
+/// A schema's argument list, with its parentheses, and what follows the arrow. (An alias
+/// annotation may have an arrow too: `Tensor(a -> *) self`.)
+static std::pair<StringRef, StringRef> halve(StringRef schema) {
+  constexpr StringLiteral arrow = ") -> ";
+  size_t end = schema.find(arrow) + 1;
+  return {schema.slice(schema.find('('), end), schema.drop_front(end + arrow.size() - 1)};
+}
+
 /// What stands in a schema's argument list (`which` = 0) or among its results (1), without
 /// the commas and the `*` that begins the keyword arguments.
 static SmallVector<StringRef> splitSchema(StringRef schema, unsigned which) {
-  auto [arguments, results] = schema.split(" -> ");
-  StringRef list = which ? results : arguments.drop_front(arguments.find('('));
+  auto [arguments, results] = halve(schema);
+  StringRef list = which ? results : arguments;
   if (list.starts_with("(") && list.ends_with(")"))
     list = list.drop_front().drop_back();
 
@@ -299,6 +307,10 @@ static ParseResult parseOperator(OpAsmParser &parser, OperationState &state,
 }
 
 static void printOperator(Operation *op, OpAsmPrinter &printer, const Operator &row) {
+  // Upstream's parser asks for types then, whether or not there are operands.
+  if (row.isVariadic() && op->getNumOperands() == 0)
+    return printer.printGenericOp(op);
+  printer << op->getName();
   if (row.isVariadic())
     printer << '(' << op->getOperands() << ')';
   else if (op->getNumOperands())
@@ -313,6 +325,15 @@ static void printOperator(Operation *op, OpAsmPrinter &printer, const Operator &
 //===----------------------------------------------------------------------===//
 // Effects
 //===----------------------------------------------------------------------===//
+
+/// Whether a result may be, or hold, a list or dict that the operator is given.
+static bool mayKeepContainers(const Operator &row) {
+  if (!(row.flags & flag_aliases))
+    return false;
+  // A container with an alias annotation: `t[](a)`, `Tensor(a)[]`, `Dict(str, t)(a)`.
+  StringRef arguments = halve(row.getSchema()).first;
+  return arguments.contains("](") || arguments.contains(")[") || arguments.contains(")(");
+}
 
 /// Whether nothing can write to the list or dict that `value` is: it's made here, and
 /// everything that takes it is known to only read it and not to keep it.
@@ -330,7 +351,7 @@ static bool isNeverWrittenTo(Value value) {
     if (isa<PrimListUnpackOp>(op))
       return true;
     const Operator *row = Operator::of(op);
-    return row && row->isPure() && !(row->flags & flag_aliases);
+    return row && row->isPure() && !mayKeepContainers(*row);
   };
   Operation *maker = value.getDefiningOp();
   if (!isa<PrimListConstructOp, PrimDictConstructOp>(maker) && !isReader(maker))
@@ -382,6 +403,21 @@ struct OperatorEffects : MemoryEffectOpInterface::FallbackModel<OperatorEffects>
   }
 };
 
+/// Names for the results of an operator that has several: `%values, %indices`.
+struct OperatorResultNames
+    : OpAsmOpInterface::ExternalModel<OperatorResultNames, Operation *> {
+  void getAsmResultNames(Operation *op, OpAsmSetValueNameFn setName) const {
+    StringRef schema = Operator::of(op)->getSchema();
+    SmallVector<StringRef> entries = splitSchema(schema, 1);
+    if (entries.size() != op->getNumResults())
+      return;
+    for (auto [index, entry] : llvm::enumerate(entries)) {
+      StringRef name = splitEntry(entry).second;
+      setName(op->getResult(index), name.empty() ? ("result" + Twine(index)).str() : name);
+    }
+  }
+};
+
 /// For operators whose one result's type follows from its kind alone.
 template <typename ResultType>
 struct OperatorResult : InferTypeOpInterface::FallbackModel<OperatorResult<ResultType>> {
@@ -407,6 +443,8 @@ static mlir::detail::InterfaceMap getInterfaces(const Operator &row) {
   mlir::detail::InterfaceMap interfaces;
   interfaces.insertModels<OperatorEffects>();
   StringRef kinds = row.getResultKinds();
+  if (kinds.empty())
+    return interfaces;
   if (kinds == "i" || kinds == "d")
     interfaces.insertModels<OperatorResult<IntType>>();
   else if (kinds == "f")
@@ -419,6 +457,9 @@ static mlir::detail::InterfaceMap getInterfaces(const Operator &row) {
     interfaces.insertModels<OperatorResult<DeviceType>>();
   else if (kinds == "N")
     interfaces.insertModels<OperatorResult<NoneType>>();
+  takeKind(kinds);
+  if (!kinds.empty() && kinds != "*")
+    interfaces.insertModels<OperatorResultNames>();
   return interfaces;
 }
 

@@ -83,11 +83,13 @@ LogicalResult TorchDialect::verifyRegionArgAttribute(Operation *op, unsigned reg
   return success();
 }
 
-std::optional<Dialect::ParseOpHook> TorchDialect::getParseOperationHook(StringRef opName) const {
-  std::string message = describeMissingOperator(opName);
-  return [message = std::move(message)](OpAsmParser &parser, OperationState &) -> ParseResult {
-    return parser.emitError(parser.getNameLoc(), message);
-  };
+static ParseResult parseMissingOperator(OpAsmParser &parser, OperationState &state) {
+  return parser.emitError(parser.getNameLoc(),
+                          describeMissingOperator(state.name.getStringRef()));
+}
+
+std::optional<Dialect::ParseOpHook> TorchDialect::getParseOperationHook(StringRef) const {
+  return ParseOpHook(parseMissingOperator);
 }
 
 } // namespace torch_mlir::torch

@@ -13,6 +13,21 @@ namespace torch_mlir::torch {
 
 using namespace mlir;
 
+/// Types with commas between, where there may be none: MLIR's own `type(...)` can't read
+/// what it prints then.
+static ParseResult parseTypes(OpAsmParser &parser, SmallVectorImpl<Type> &types) {
+  Type first;
+  OptionalParseResult found = parser.parseOptionalType(first);
+  if (!found.has_value())
+    return success();
+  if (failed(*found))
+    return failure();
+  types.push_back(first);
+  return succeeded(parser.parseOptionalComma()) ? parser.parseTypeList(types) : success();
+}
+
+static void printTypes(OpAsmPrinter &printer, Operation *, TypeRange types) { printer << types; }
+
 //===----------------------------------------------------------------------===//
 // Constants
 //===----------------------------------------------------------------------===//
@@ -65,8 +80,7 @@ LogicalResult ValueTensorLiteralOp::verify() {
   ValueTensorType type = verifyLiteral(*this, getValue());
   if (!type)
     return failure();
-  // A literal may say less of its dtype than it knows (i64 for si64), never something else.
-  if (type.getOptionalSizes() != getType().getOptionalSizes() || type.getDtype() != getType().getDtype())
+  if (type != getType())
     return emitOpError() << "has elements of " << type << ", but the result's type is "
                          << getType();
   return success();
@@ -173,8 +187,6 @@ void PrimIfOp::getSuccessorRegions(RegionBranchPoint point,
   successors.emplace_back(&getElseRegion());
 }
 
-bool PrimIfOp::areTypesCompatible(Type from, Type to) { return isSubtype(from, to); }
-
 //===----------------------------------------------------------------------===//
 // prim.Loop
 //===----------------------------------------------------------------------===//
@@ -203,8 +215,6 @@ void PrimLoopOp::getSuccessorRegions(RegionBranchPoint,
   successors.emplace_back(&getRegion(), getRegion().getArguments().drop_front());
   successors.emplace_back(getOperation(), getResults());
 }
-
-bool PrimLoopOp::areTypesCompatible(Type from, Type to) { return isSubtype(from, to); }
 
 MutableOperandRange PrimLoopConditionOp::getMutableSuccessorOperands(RegionSuccessor) {
   return getIterArgsMutable();
@@ -403,6 +413,15 @@ LogicalResult InitializeGlobalSlotsOp::verifySymbolUses(SymbolTableCollection &s
 //===----------------------------------------------------------------------===//
 // Others
 //===----------------------------------------------------------------------===//
+
+static ParseResult parseShapeExpressions(OpAsmParser &parser, AffineMapAttr &expressions) {
+  return parser.parseAttribute(expressions);
+}
+
+/// Without an alias: a tensor's shape is read where it stands.
+static void printShapeExpressions(OpAsmPrinter &printer, Operation *, AffineMapAttr expressions) {
+  expressions.print(printer.getStream());
+}
 
 LogicalResult BindSymbolicShapeOp::verify() {
   AffineMap map = getShapeExpressions().getValue();

@@ -176,14 +176,14 @@ def Torch_PrimListUnpackOp : Torch_ReadingOp<"prim.ListUnpack"> {
   let summary = "prim::ListUnpack: the elements of a list that has as many as there are results";
   let arguments = (ins Torch_ListType:$operand);
   let results = (outs Variadic<AnyTorchType>:$results);
-  let assemblyFormat = "$operand attr-dict `:` qualified(type($operand)) `->` qualified(type($results))";
+  let assemblyFormat = "$operand attr-dict `:` qualified(type($operand)) `->` custom<Types>(type($results))";
 }
 
 def Torch_PrimTupleConstructOp : Torch_Op<"prim.TupleConstruct", [Pure]> {
   let summary = "prim::TupleConstruct: a tuple";
   let arguments = (ins Variadic<AnyTorchType>:$elements);
   let results = (outs Torch_TupleType:$result);
-  let assemblyFormat = "$elements attr-dict `:` qualified(type($elements)) `->` qualified(type($result))";
+  let assemblyFormat = "$elements attr-dict `:` custom<Types>(type($elements)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -191,7 +191,7 @@ def Torch_PrimTupleUnpackOp : Torch_Op<"prim.TupleUnpack", [Pure]> {
   let summary = "prim::TupleUnpack: the elements of a tuple";
   let arguments = (ins Torch_TupleType:$tuple);
   let results = (outs Variadic<AnyTorchType>:$results);
-  let assemblyFormat = "$tuple attr-dict `:` qualified(type($tuple)) `->` qualified(type($results))";
+  let assemblyFormat = "$tuple attr-dict `:` qualified(type($tuple)) `->` custom<Types>(type($results))";
   let hasVerifier = 1;
 }
 
@@ -213,11 +213,11 @@ def Torch_PrimDictConstructOp : Torch_ReadingOp<"prim.DictConstruct", [SameVaria
 
 def Torch_PrimIfOp : Torch_Op<"prim.If", [
     RecursiveMemoryEffects, SingleBlock,
-    DeclareOpInterfaceMethods<RegionBranchOpInterface, ["areTypesCompatible"]>]> {
+    DeclareOpInterfaceMethods<RegionBranchOpInterface>]> {
   let summary = "prim::If";
   let description = [{
     Runs one region or the other; both are always there. What a region's
-    `torch.prim.If.yield` gives has to have the results' types, or subtypes of them.
+    `torch.prim.If.yield` gives has to have the results' types: `torch.derefine` makes them so.
   }];
   let arguments = (ins Torch_BoolType:$condition);
   let results = (outs Variadic<AnyTorchType>:$results);
@@ -234,8 +234,7 @@ def Torch_PrimIfYieldOp : Torch_Op<"prim.If.yield", [
 
 def Torch_PrimLoopOp : Torch_Op<"prim.Loop", [
     RecursiveMemoryEffects, SingleBlock,
-    DeclareOpInterfaceMethods<RegionBranchOpInterface, ["getEntrySuccessorOperands",
-                                                        "areTypesCompatible"]>]> {
+    DeclareOpInterfaceMethods<RegionBranchOpInterface, ["getEntrySuccessorOperands"]>]> {
   let summary = "prim::Loop";
   let description = [{
     Runs the region while the condition holds, `maxTripCount` times at most. The region's
@@ -460,7 +459,7 @@ def Torch_BindSymbolicShapeOp : Torch_Op<"bind_symbolic_shape"> {
   let arguments = (ins AnyTorchTensorType:$operand, Variadic<Torch_IntType>:$shape_symbols,
                        Builtin_AffineMapAttr:$shape_expressions);
   let assemblyFormat = [{
-    $operand `,` `[` $shape_symbols `]` `,` $shape_expressions attr-dict
+    $operand `,` `[` $shape_symbols `]` `,` custom<ShapeExpressions>($shape_expressions) attr-dict
     `:` qualified(type($operand))
   }];
   let hasVerifier = 1;
@@ -527,7 +526,7 @@ def Torch_OperatorTerminatorOp : Torch_Op<"operator_terminator", [
     Pure, Terminator, ReturnLike, HasParent<"OperatorOp">]> {
   let summary = "ends a region of torch.operator";
   let arguments = (ins Variadic<AnyTorchType>:$operands);
-  let assemblyFormat = "$operands attr-dict `:` qualified(type($operands))";
+  let assemblyFormat = "$operands attr-dict `:` custom<Types>(type($operands))";
 }
 
 def Torch_LinearParamsCreateOp : Torch_ReadingOp<"linear_params.create"> {
