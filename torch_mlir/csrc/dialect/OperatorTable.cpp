@@ -551,7 +551,7 @@ std::string describeMissingOperator(StringRef name) {
   key.consume_front("torch.");
   auto [space, rest] = key.split('.');
   StringRef base = rest.split('.').first;
-  std::string message = ("there is no operator '" + name + "' in the torch dialect").str();
+  std::string message = "isn't in the torch dialect";
 
   // Overloads of the same operator, by what they'd be written as.
   SmallVector<std::string> others;

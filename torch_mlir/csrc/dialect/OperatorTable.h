@@ -38,7 +38,7 @@ public:
   uint32_t flags;
 };
 
-/// What is wrong with the name of an operator that isn't registered, and what to do.
+/// What to say of an operator that isn't registered, after its name.
 std::string describeMissingOperator(llvm::StringRef name);
 
 } // namespace torch_mlir::torch
