@@ -6,6 +6,7 @@
 #include "bindings/TorchTypes.h"
 #include "capi/Registration.h"
 
+#include "mlir/Bindings/Python/IRCore.h"
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
 #include "nanobind/stl/string.h"
 #include "nanobind/stl/vector.h"
@@ -36,6 +37,14 @@ NB_MODULE(_torchMlir, module) {
         return names;
       },
       nb::arg("registry"), "Names of the dialects in a registry, sorted.");
+
+  // MLIR keeps the contexts that a thread has entered in a thread_local, which
+  // outlives the interpreter: one that was never left would be freed without it.
+  using Entry = mlir::python::MLIR_BINDINGS_PYTHON_DOMAIN::PyThreadContextEntry;
+  module.def(
+      "leave_contexts", [] { Entry::getStack().clear(); },
+      "Leaves every context, location and insertion point that this thread has entered.");
+  nb::module_::import_("atexit").attr("register")(module.attr("leave_contexts"));
 
   torch_mlir::bindTorchTypes(module);
 }
