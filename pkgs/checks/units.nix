@@ -8,19 +8,23 @@
 }:
 let
   cpython = toolchain.python313;
-  root = ../..;
-  tests = builtins.path {
-    name = "torch-mlir-tests";
-    path = root + "/tests";
-    filter = file: _: builtins.match ".*/__pycache__" file == null;
-  };
+  folder =
+    path:
+    builtins.path {
+      name = baseNameOf path;
+      inherit path;
+      filter = file: _: builtins.match ".*/(__pycache__|csrc)" file == null;
+    };
 in
 {
   unitsFor =
     row:
     toolchain.sh "units-${cpython.tag}"
       {
-        inherit tests;
+        CC = "${toolchain.compiler}/bin/cc";
+        tests = folder ../../tests;
+        # The scripts that make data are tested where they lie.
+        package = folder ../../torch_mlir;
         environment = python.groupEnv {
           name = "units-${cpython.tag}-env";
           python = cpython;
@@ -35,6 +39,8 @@ in
         export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
         mkdir -p source
         cp -r $tests source/tests
+        cp -r $package source/torch_mlir
+        chmod -R u+w source
         $environment/bin/python3 -sEP -m pytest -p no:cacheprovider -q -n ''${NIX_BUILD_CORES:-1} \
           source/tests/_mlir_libs source/tests/bindings source/tests/dialects source/tests/operators \
           | tee log

@@ -32,6 +32,9 @@ def libraries(tmp_path: Path) -> Path:
         copy_function=_link_or_copy,
         ignore=shutil.ignore_patterns("__pycache__"),
     )
+    # An installation may be read-only, and copytree copies the folders' modes.
+    for folder in (package, *(path for path in package.rglob("*") if path.is_dir())):
+        folder.chmod(0o755)
     return package / "_mlir_libs"
 
 
