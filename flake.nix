@@ -116,6 +116,8 @@
         units = checks.units.unitsFor row;
         demo = checks.demo.checkFor row;
       };
+      # Every row's smoke check, by name: `nix flake check` runs four of them.
+      legacyPackages.${system} = checks.smoke.all;
       apps.${system} = {
         import = apps.program "torch-mlir-import" (apps.importFor row);
         demo = apps.program "demo" (checks.demo.demoFor row);
