@@ -19,7 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import fetch
+sys.path.insert(0, str(Path(__file__).parent))  # which PYTHONSAFEPATH leaves out
+import fetch  # noqa: E402
 
 DATA = Path(__file__).with_name("debian.json")
 

@@ -84,7 +84,8 @@ let
           export TORCH_MLIR_SOURCE=$PWD
           export TORCH_MLIR_BUILD=''${TORCH_MLIR_BUILD:-$PWD/build/torch${row.name}}
           export PYTHONPATH=$TORCH_MLIR_BUILD/python''${PYTHONPATH:+:$PYTHONPATH}
-          export PYTHONDONTWRITEBYTECODE=1
+          # The package is the built one, not the folder of its sources that lies here.
+          export PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1
           [ -e "$TORCH_MLIR_BUILD/python/torch_mlir/_mlir_libs" ] || rebuild
         else
           echo "Enter this shell in the source tree, to build and import torch_mlir there." >&2
