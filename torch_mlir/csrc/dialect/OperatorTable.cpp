@@ -537,9 +537,8 @@ void TorchDialect::registerOperatorTable() {
   for (const Operator &row : operators) {
     name = "torch.";
     appendName(row.getSchema(), name);
-    // Some that have a schema are defined in TorchOps.td, for their text or a stricter
-    // verifier.
-    if (RegisteredOperationName::lookup(name, context))
+    // Some of prim's are defined in TorchOps.td, for their text or a stricter verifier.
+    if (name.starts_with("torch.prim.") && RegisteredOperationName::lookup(name, context))
       continue;
     RegisteredOperationName::insert(
         std::make_unique<TableOperation>(StringAttr::get(context, name), this, row), {});
