@@ -8,7 +8,8 @@ if [ $# = 0 ] || [ "$*" = . ]; then
   done
   set -- .
 fi
-"$env/bin/ruff" format "$@"
-find "$@" \( -name build -o -name out -o -name '.?*' \) -prune -o \
+find "$@" \( -name build -o -name dist -o -name out -o -name '.?*' \) -prune -o \
+  -name '*.py' -type f -print0 | xargs -0 -r "$env/bin/ruff" format
+find "$@" \( -name build -o -name dist -o -name out -o -name '.?*' \) -prune -o \
   \( -name '*.cpp' -o -name '*.h' -o -name '*.c' \) -type f -print0 |
   xargs -0 -r "$env/bin/clang-format" -i
