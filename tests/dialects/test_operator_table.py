@@ -7,9 +7,9 @@ import io
 
 import pytest
 import schema_programs
+from torch_mlir.passmanager import PassManager
 
 from torch_mlir import ir, operators
-from torch_mlir.passmanager import PassManager
 
 TABLE = operators.load()
 
@@ -75,7 +75,9 @@ def test_attributes_come_back_between_operands_and_types() -> None:
     module = ir.Module.parse(text)
     op = module.body.operations[0].regions[0].blocks[0].operations[0].operation
     assert op.attributes["note"].value == "kept"
-    assert str(op).endswith('torch.aten.relu %arg0 {note = "kept"} : !torch.vtensor -> !torch.vtensor')
+    assert str(op).endswith(
+        'torch.aten.relu %arg0 {note = "kept"} : !torch.vtensor -> !torch.vtensor'
+    )
 
 
 def in_function(body: str) -> str:
@@ -106,8 +108,10 @@ def in_function(body: str) -> str:
         "%0 = torch.aten.item %v : !torch.vtensor -> !torch.number",
         "%0 = torch.aten.relu_ %t : !torch.tensor -> !torch.tensor",
         "%0 = torch.aten.zeros %is, %i, %n, %od, %n : !torch.list<int>, !torch.int, !torch.none, !torch.optional<Device>, !torch.none -> !torch.vtensor",
-        "%bs = torch.prim.ListConstruct %b, %b, %b : (!torch.bool, !torch.bool, !torch.bool) -> !torch.list<bool>\n"
-        "%0:3 = torch.aten.native_layer_norm_backward %v, %v, %is, %v, %v, %n, %n, %bs : !torch.vtensor, !torch.vtensor, !torch.list<int>, !torch.vtensor, !torch.vtensor, !torch.none, !torch.none, !torch.list<bool> -> !torch.vtensor, !torch.none, !torch.none",
+        (
+            "%bs = torch.prim.ListConstruct %b, %b, %b : (!torch.bool, !torch.bool, !torch.bool) -> !torch.list<bool>\n"
+            "%0:3 = torch.aten.native_layer_norm_backward %v, %v, %is, %v, %v, %n, %n, %bs : !torch.vtensor, !torch.vtensor, !torch.list<int>, !torch.vtensor, !torch.vtensor, !torch.none, !torch.none, !torch.list<bool> -> !torch.vtensor, !torch.none, !torch.none"
+        ),
         "%0 = torch.aten.format(%s, %i, %n) : !torch.str, !torch.int, !torch.none -> !torch.str",
         "torch.prim.Print(%s, %i) : !torch.str, !torch.int",
         "torch.aten.sym_constrain_range %i, %n, %n : !torch.int, !torch.none, !torch.none",
@@ -124,10 +128,14 @@ RELU = "schema: aten::relu(Tensor self) -> Tensor"
     ("body", "message"),
     [
         (
-            "%0 = torch.aten.add.Tensor %v, %i, %i : !torch.vtensor, !torch.int, !torch.int"
-            " -> !torch.vtensor",
-            "'torch.aten.add.Tensor' op operand #1 ('other') must be Tensor, but got '!torch.int'; "
-            "schema: aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+            (
+                "%0 = torch.aten.add.Tensor %v, %i, %i : !torch.vtensor, !torch.int, !torch.int"
+                " -> !torch.vtensor"
+            ),
+            (
+                "'torch.aten.add.Tensor' op operand #1 ('other') must be Tensor, but got '!torch.int'; "
+                "schema: aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+            ),
         ),
         (
             "%0 = torch.aten.relu %v : !torch.vtensor -> !torch.int",
@@ -151,17 +159,23 @@ RELU = "schema: aten::relu(Tensor self) -> Tensor"
         ),
         (
             "%0 = torch.aten.relu_ %v : !torch.vtensor -> !torch.vtensor",
-            "operand #0 ('self') must be Tensor(a!), but got '!torch.vtensor', which is a value "
-            "and can't be written to; schema: aten::relu_(Tensor(a!) self) -> Tensor(a!)",
+            (
+                "operand #0 ('self') must be Tensor(a!), but got '!torch.vtensor', which is a value "
+                "and can't be written to; schema: aten::relu_(Tensor(a!) self) -> Tensor(a!)"
+            ),
         ),
         (
             "torch.aten._foreach_abs_ %vs : !torch.list<vtensor>",
-            "operand #0 ('self') must be Tensor(a!)[], but got '!torch.list<vtensor>', which is "
-            "a value and can't be written to",
+            (
+                "operand #0 ('self') must be Tensor(a!)[], but got '!torch.list<vtensor>', which is "
+                "a value and can't be written to"
+            ),
         ),
         (
-            "%0 = torch.aten.transpose.int %v, %i, %f : !torch.vtensor, !torch.int, !torch.float"
-            " -> !torch.vtensor",
+            (
+                "%0 = torch.aten.transpose.int %v, %i, %f : !torch.vtensor, !torch.int, !torch.float"
+                " -> !torch.vtensor"
+            ),
             "operand #2 ('dim1') must be int, but got '!torch.float'",
         ),
         (
@@ -197,24 +211,34 @@ def test_what_does_not_fit_a_schema_is_refused(body: str, message: str) -> None:
     [
         (
             "%0 = torch.aten.relu.default %v : !torch.vtensor -> !torch.vtensor",
-            "'torch.aten.relu.default' isn't in the torch dialect; its overloads are "
-            "torch.aten.relu",
+            (
+                "'torch.aten.relu.default' isn't in the torch dialect; its overloads are "
+                "torch.aten.relu"
+            ),
         ),
         (
-            "%0 = torch.aten.transpose %v, %i, %i : !torch.vtensor, !torch.int, !torch.int"
-            " -> !torch.vtensor",
-            "'torch.aten.transpose' isn't in the torch dialect; its overloads are "
-            "torch.aten.transpose.int",
+            (
+                "%0 = torch.aten.transpose %v, %i, %i : !torch.vtensor, !torch.int, !torch.int"
+                " -> !torch.vtensor"
+            ),
+            (
+                "'torch.aten.transpose' isn't in the torch dialect; its overloads are "
+                "torch.aten.transpose.int"
+            ),
         ),
         (
             "torch.my.op",
-            "'torch.my.op' isn't in the torch dialect; an operator that the "
-            'dialect doesn\'t know is written as torch.operator "my.op"(...)',
+            (
+                "'torch.my.op' isn't in the torch dialect; an operator that the "
+                'dialect doesn\'t know is written as torch.operator "my.op"(...)'
+            ),
         ),
         (
             '"torch.my.op"() : () -> ()',
-            "unregistered operation 'torch.my.op' found in dialect ('torch') that does not allow "
-            "unknown operations",
+            (
+                "unregistered operation 'torch.my.op' found in dialect ('torch') that does not allow "
+                "unknown operations"
+            ),
         ),
     ],
 )
@@ -233,7 +257,7 @@ def run(passes: str, body: str) -> str:
 def twice(schema: operators.Schema, used: bool) -> str:
     """A function that calls an operator twice with the same operands."""
     text = schema_programs.function(schema, "f")
-    head, call, tail, _ = text.split("\n", 3)
+    head, call, _tail, _ = text.split("\n", 3)
     again = call.replace("%r:", "%q:")
     if not used:
         types = ", ".join("!torch." + schema_programs.mlir_type(r.type) for r in schema.results)
@@ -334,7 +358,9 @@ def test_a_result_that_the_schema_alone_types_is_inferred(
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
         operands = [
-            ir.Operation.create("torch.prim.Uninitialized", [ir.Type.parse(f"!torch.{kind}")]).result
+            ir.Operation.create(
+                "torch.prim.Uninitialized", [ir.Type.parse(f"!torch.{kind}")]
+            ).result
             for kind in kinds
         ]
         op = ir.Operation.create(name, operands=operands, infer_type=True)

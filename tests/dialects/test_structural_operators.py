@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
+from torch_mlir.passmanager import PassManager
 
 from torch_mlir import ir
-from torch_mlir.passmanager import PassManager
 
 PROGRAM = Path(__file__).with_name("structural_operators.mlir").read_text()
 
@@ -110,18 +110,21 @@ REFUSED = {
         "'@f' isn't a function",
     ),
     "a method's public function": (
-        'torch.class_type @c { torch.method "f", @f }\n'
-        'func.func @f(%s: !torch.nn.Module<"c">) { return }',
+        (
+            'torch.class_type @c { torch.method "f", @f }\n'
+            'func.func @f(%s: !torch.nn.Module<"c">) { return }'
+        ),
         "'@f' must be private",
     ),
     "a method's declared function": (
-        'torch.class_type @c { torch.method "f", @f }\n'
-        'func.func private @f(!torch.nn.Module<"c">)',
+        'torch.class_type @c { torch.method "f", @f }\nfunc.func private @f(!torch.nn.Module<"c">)',
         "'@f' is declared, not defined",
     ),
     "a method of another class": (
-        'torch.class_type @c { torch.method "f", @f }\n'
-        'func.func private @f(%s: !torch.nn.Module<"d">) { return }',
+        (
+            'torch.class_type @c { torch.method "f", @f }\n'
+            'func.func private @f(%s: !torch.nn.Module<"d">) { return }'
+        ),
         "'@f' must take '!torch.nn.Module<\"c\">' first",
     ),
     "an object of no class": (
@@ -129,18 +132,24 @@ REFUSED = {
         "there is no torch.class_type @c",
     ),
     "an object without a slot": (
-        'torch.class_type @c { torch.attr "a" : !torch.int }\n'
-        '%m = torch.nn_module {} : !torch.nn.Module<"c">',
+        (
+            'torch.class_type @c { torch.attr "a" : !torch.int }\n'
+            '%m = torch.nn_module {} : !torch.nn.Module<"c">'
+        ),
         "has 0 slots, but the class has 1 attributes",
     ),
     "an object with another slot": (
-        'torch.class_type @c { torch.attr "a" : !torch.int }\n%i = torch.constant.int 1\n'
-        '%m = torch.nn_module { torch.slot "b", %i : !torch.int } : !torch.nn.Module<"c">',
+        (
+            'torch.class_type @c { torch.attr "a" : !torch.int }\n%i = torch.constant.int 1\n'
+            '%m = torch.nn_module { torch.slot "b", %i : !torch.int } : !torch.nn.Module<"c">'
+        ),
         "must give 'a', of type '!torch.int', a value",
     ),
     "a slot's type": (
-        "torch.global_slot @s : !torch.int\n%x = torch.constant.str \"x\"\n"
-        "torch.global_slot.set @s = %x : !torch.str",
+        (
+            'torch.global_slot @s : !torch.int\n%x = torch.constant.str "x"\n'
+            "torch.global_slot.set @s = %x : !torch.str"
+        ),
         "sets '!torch.str', but the slot holds '!torch.int'",
     ),
     "a slot that isn't there": (
@@ -148,14 +157,18 @@ REFUSED = {
         "there is no torch.global_slot @s",
     ),
     "a slot without a value": (
-        "torch.global_slot @s : !torch.int\n"
-        "torch.global_slot.module_initializer { torch.initialize.global_slots [ ] }",
+        (
+            "torch.global_slot @s : !torch.int\n"
+            "torch.global_slot.module_initializer { torch.initialize.global_slots [ ] }"
+        ),
         "gives @s no value",
     ),
     "a slot with two values": (
-        "torch.global_slot @s : !torch.int\n"
-        "torch.global_slot.module_initializer {\n%x = torch.constant.int 1\n"
-        "torch.initialize.global_slots [ @s(%x : !torch.int) @s(%x : !torch.int) ] }",
+        (
+            "torch.global_slot @s : !torch.int\n"
+            "torch.global_slot.module_initializer {\n%x = torch.constant.int 1\n"
+            "torch.initialize.global_slots [ @s(%x : !torch.int) @s(%x : !torch.int) ] }"
+        ),
         "gives @s two values",
     ),
     "two initialisers": (
@@ -163,31 +176,41 @@ REFUSED = {
         "stands twice in its module",
     ),
     "a list's element": (
-        "%i = torch.constant.int 1\n"
-        "%l = torch.prim.ListConstruct %i : (!torch.int) -> !torch.list<str>",
+        (
+            "%i = torch.constant.int 1\n"
+            "%l = torch.prim.ListConstruct %i : (!torch.int) -> !torch.list<str>"
+        ),
         "element #0 must be a subtype of '!torch.str', but got '!torch.int'",
     ),
     "a dict's value": (
-        "%s = torch.constant.str \"x\"\n"
-        "%d = torch.prim.DictConstruct keys(%s : !torch.str) values(%s : !torch.str) "
-        "-> !torch.dict<str, int>",
+        (
+            '%s = torch.constant.str "x"\n'
+            "%d = torch.prim.DictConstruct keys(%s : !torch.str) values(%s : !torch.str) "
+            "-> !torch.dict<str, int>"
+        ),
         "value #0 must be a subtype of '!torch.int', but got '!torch.str'",
     ),
     "a tuple's elements": (
-        "%i = torch.constant.int 1\n"
-        "%t = torch.prim.TupleConstruct %i : !torch.int -> !torch.tuple<str>",
+        (
+            "%i = torch.constant.int 1\n"
+            "%t = torch.prim.TupleConstruct %i : !torch.int -> !torch.tuple<str>"
+        ),
         "no subtype of the result's type '!torch.tuple<str>'",
     ),
     "what a tuple unpacks to": (
-        "%i = torch.constant.int 1\n"
-        "%t = torch.prim.TupleConstruct %i : !torch.int -> !torch.tuple<int>\n"
-        "%u = torch.prim.TupleUnpack %t : !torch.tuple<int> -> !torch.str",
+        (
+            "%i = torch.constant.int 1\n"
+            "%t = torch.prim.TupleConstruct %i : !torch.int -> !torch.tuple<int>\n"
+            "%u = torch.prim.TupleUnpack %t : !torch.tuple<int> -> !torch.str"
+        ),
         "the results make a '!torch.tuple<str>', but the operand is a '!torch.tuple<int>'",
     ),
     "a literal's dtype": (
         "%v = torch.vtensor.literal(dense<1> : tensor<2xi64>) : !torch.vtensor<[2],f32>",
-        "has elements of '!torch.vtensor<[2],si64>', but the result's type is "
-        "'!torch.vtensor<[2],f32>'",
+        (
+            "has elements of '!torch.vtensor<[2],si64>', but the result's type is "
+            "'!torch.vtensor<[2],f32>'"
+        ),
     ),
     "a literal's shape": (
         "%v = torch.tensor.literal(dense<1> : tensor<2xi64>) : !torch.tensor<[3],si64>",
@@ -198,56 +221,73 @@ REFUSED = {
         "expected the elements of a tensor with a dtype that PyTorch has, but got 'i64'",
     ),
     "a refining derefine": (
-        "func.func private @f(%x: !torch.optional<int>) {\n"
-        "%y = torch.derefine %x : !torch.optional<int> to !torch.int\nreturn }",
+        (
+            "func.func private @f(%x: !torch.optional<int>) {\n"
+            "%y = torch.derefine %x : !torch.optional<int> to !torch.int\nreturn }"
+        ),
         "are cast incompatible",
     ),
     "an unrefining unchecked_cast": (
-        "func.func private @f(%x: !torch.int) {\n"
-        "%y = torch.prim.unchecked_cast %x : !torch.int -> !torch.optional<int>\nreturn }",
+        (
+            "func.func private @f(%x: !torch.int) {\n"
+            "%y = torch.prim.unchecked_cast %x : !torch.int -> !torch.optional<int>\nreturn }"
+        ),
         "are cast incompatible",
     ),
     "a cast to another rank": (
-        "func.func private @f(%x: !torch.vtensor<[],f32>) {\n"
-        "%y = torch.tensor_static_info_cast %x : !torch.vtensor<[],f32> to "
-        "!torch.vtensor<[?],f32>\nreturn }",
+        (
+            "func.func private @f(%x: !torch.vtensor<[],f32>) {\n"
+            "%y = torch.tensor_static_info_cast %x : !torch.vtensor<[],f32> to "
+            "!torch.vtensor<[?],f32>\nreturn }"
+        ),
         "are cast incompatible",
     ),
     "an overwritten tensor of another shape": (
-        "func.func private @f(%v: !torch.vtensor<[?],f32>, %t: !torch.tensor<[1],f32>) {\n"
-        "torch.overwrite.tensor.contents %v overwrites %t : !torch.vtensor<[?],f32>, "
-        "!torch.tensor<[1],f32>\nreturn }",
+        (
+            "func.func private @f(%v: !torch.vtensor<[?],f32>, %t: !torch.tensor<[1],f32>) {\n"
+            "torch.overwrite.tensor.contents %v overwrites %t : !torch.vtensor<[?],f32>, "
+            "!torch.tensor<[1],f32>\nreturn }"
+        ),
         "the overwritten tensor has the value's type, in memory",
     ),
     "what a branch yields": (
-        "%b = torch.constant.bool true\n%i = torch.constant.int 1\n"
-        "%r = torch.prim.If %b -> (!torch.str) {\n torch.prim.If.yield %i : !torch.int\n"
-        "} else {\n torch.prim.If.yield %i : !torch.int\n}",
-        "successor operand type #0 '!torch.int' should match successor input type #0 "
-        "'!torch.str'",
+        (
+            "%b = torch.constant.bool true\n%i = torch.constant.int 1\n"
+            "%r = torch.prim.If %b -> (!torch.str) {\n torch.prim.If.yield %i : !torch.int\n"
+            "} else {\n torch.prim.If.yield %i : !torch.int\n}"
+        ),
+        "successor operand type #0 '!torch.int' should match successor input type #0 '!torch.str'",
     ),
     "a loop's region": (
-        "%b = torch.constant.bool true\n%i = torch.constant.int 1\n"
-        "torch.prim.Loop %i, %b, init() {\n^bb0(%x: !torch.str):\n"
-        "  torch.prim.Loop.condition %b, iter()\n} : (!torch.int, !torch.bool) -> ()",
+        (
+            "%b = torch.constant.bool true\n%i = torch.constant.int 1\n"
+            "torch.prim.Loop %i, %b, init() {\n^bb0(%x: !torch.str):\n"
+            "  torch.prim.Loop.condition %b, iter()\n} : (!torch.int, !torch.bool) -> ()"
+        ),
         "the region takes the number of the iteration",
     ),
     "a symbol that isn't one": (
-        "func.func private @f(%t: !torch.vtensor<[?],f32>) {\n%i = torch.constant.int 1\n"
-        "torch.bind_symbolic_shape %t, [%i], affine_map<()[s0] -> (s0)> : "
-        "!torch.vtensor<[?],f32>\nreturn }",
+        (
+            "func.func private @f(%t: !torch.vtensor<[?],f32>) {\n%i = torch.constant.int 1\n"
+            "torch.bind_symbolic_shape %t, [%i], affine_map<()[s0] -> (s0)> : "
+            "!torch.vtensor<[?],f32>\nreturn }"
+        ),
         "symbol #0 must come from a torch.symbolic_int",
     ),
     "a symbol too few": (
-        "func.func private @f(%t: !torch.vtensor<[?],f32>) {\n"
-        "torch.bind_symbolic_shape %t, [], affine_map<()[s0] -> (s0)> : "
-        "!torch.vtensor<[?],f32>\nreturn }",
+        (
+            "func.func private @f(%t: !torch.vtensor<[?],f32>) {\n"
+            "torch.bind_symbolic_shape %t, [], affine_map<()[s0] -> (s0)> : "
+            "!torch.vtensor<[?],f32>\nreturn }"
+        ),
         "the expressions have 1 symbols, but 0 are given",
     ),
     "an expression too many": (
-        "func.func private @f(%t: !torch.vtensor<[?],f32>) {\n"
-        "torch.bind_symbolic_shape %t, [], affine_map<() -> (1, 2)> : "
-        "!torch.vtensor<[?],f32>\nreturn }",
+        (
+            "func.func private @f(%t: !torch.vtensor<[?],f32>) {\n"
+            "torch.bind_symbolic_shape %t, [], affine_map<() -> (1, 2)> : "
+            "!torch.vtensor<[?],f32>\nreturn }"
+        ),
         "has 2 expressions for a tensor of rank 1",
     ),
     "a bound of no tensor": (

@@ -49,7 +49,7 @@ TEXTS = [
     "!torch.quint4x2",
     "!torch.quint2x4",
     "!torch.list<int>",
-    "!torch.list<list<nn.Module<\"__torch__.M\">>>",
+    '!torch.list<list<nn.Module<"__torch__.M">>>',
     "!torch.list<vtensor<[2],!torch.qint8>>",
     "!torch.optional<vtensor>",
     "!torch.tuple<>",

@@ -67,13 +67,15 @@ void bindPlainTypes(nb::module_ &module) {
     MlirType (*get)(MlirContext);
   };
 #define PLAIN_TYPE(Name)                                                                           \
-  {#Name "Type", torchMlirTypeIsATorch##Name, torchMlirTorch##Name##TypeGetTypeID,                 \
-   torchMlirTorch##Name##TypeGet}
+  {                                                                                                \
+    #Name "Type", torchMlirTypeIsATorch##Name, torchMlirTorch##Name##TypeGetTypeID,                \
+        torchMlirTorch##Name##TypeGet                                                              \
+  }
   static constexpr PlainType types[] = {
-      PLAIN_TYPE(Any),      PLAIN_TYPE(Bool),         PLAIN_TYPE(Device), PLAIN_TYPE(Float),
-      PLAIN_TYPE(Generator), PLAIN_TYPE(Int),         PLAIN_TYPE(LinearParams), PLAIN_TYPE(None),
-      PLAIN_TYPE(Number),   PLAIN_TYPE(QInt8),        PLAIN_TYPE(QInt16), PLAIN_TYPE(QInt32),
-      PLAIN_TYPE(QUInt2x4), PLAIN_TYPE(QUInt4x2),     PLAIN_TYPE(QUInt8), PLAIN_TYPE(String)};
+      PLAIN_TYPE(Any),       PLAIN_TYPE(Bool),     PLAIN_TYPE(Device),       PLAIN_TYPE(Float),
+      PLAIN_TYPE(Generator), PLAIN_TYPE(Int),      PLAIN_TYPE(LinearParams), PLAIN_TYPE(None),
+      PLAIN_TYPE(Number),    PLAIN_TYPE(QInt8),    PLAIN_TYPE(QInt16),       PLAIN_TYPE(QInt32),
+      PLAIN_TYPE(QUInt2x4),  PLAIN_TYPE(QUInt4x2), PLAIN_TYPE(QUInt8),       PLAIN_TYPE(String)};
 #undef PLAIN_TYPE
   for (const PlainType &type : types)
     mlir_type_subclass(module, type.name, type.isA, type.getTypeID)
@@ -155,14 +157,14 @@ void bindTensorTypes(nb::module_ &module) {
 
 void bindContainerTypes(nb::module_ &module) {
   auto bindUnary = [&](const char *name, bool (*isA)(MlirType), MlirTypeID (*getTypeID)(),
-                       MlirType (*get)(MlirLocation, MlirType), MlirType (*getContained)(MlirType)) {
+                       MlirType (*get)(MlirLocation, MlirType),
+                       MlirType (*getContained)(MlirType)) {
     mlir_type_subclass(module, name, isA, getTypeID)
         .def_classmethod(
             "get",
             [get](const nb::object &cls, MlirType contained) {
-              return cls(checked(mlirTypeGetContext(contained), [&](MlirLocation location) {
-                return get(location, contained);
-              }));
+              return cls(checked(mlirTypeGetContext(contained),
+                                 [&](MlirLocation location) { return get(location, contained); }));
             },
             nb::arg("cls"), nb::arg("contained_type"))
         .def_property_readonly("contained_type",
@@ -199,8 +201,7 @@ void bindContainerTypes(nb::module_ &module) {
            torchMlirTorchUnionTypeGetChecked, torchMlirTorchUnionTypeGetNumTypes,
            torchMlirTorchUnionTypeGetType);
 
-  mlir_type_subclass(module, "DictType", torchMlirTypeIsATorchDict,
-                     torchMlirTorchDictTypeGetTypeID)
+  mlir_type_subclass(module, "DictType", torchMlirTypeIsATorchDict, torchMlirTorchDictTypeGetTypeID)
       .def_classmethod(
           "get",
           [](const nb::object &cls, MlirType key, MlirType value) {
@@ -209,8 +210,8 @@ void bindContainerTypes(nb::module_ &module) {
             }));
           },
           nb::arg("cls"), nb::arg("key_type"), nb::arg("value_type"))
-      .def_property_readonly(
-          "key_type", [](MlirType self) { return torchMlirTorchDictTypeGetKeyType(self); })
+      .def_property_readonly("key_type",
+                             [](MlirType self) { return torchMlirTorchDictTypeGetKeyType(self); })
       .def_property_readonly(
           "value_type", [](MlirType self) { return torchMlirTorchDictTypeGetValueType(self); });
 
@@ -232,9 +233,8 @@ void bindContainerTypes(nb::module_ &module) {
 } // namespace
 
 void torch_mlir::bindTorchTypes(nb::module_ &module) {
-  module.def(
-      "is_subtype", torchMlirTorchTypeIsSubtype, nb::arg("sub"), nb::arg("super"),
-      "Whether a value of type `sub` may stand where `super` is asked for.");
+  module.def("is_subtype", torchMlirTorchTypeIsSubtype, nb::arg("sub"), nb::arg("super"),
+             "Whether a value of type `sub` may stand where `super` is asked for.");
 
   // The classes derive from torch_mlir.ir.Type, but this module is imported to set up
   // torch_mlir.ir, before that has anything in it.

@@ -13,12 +13,8 @@ using namespace mlir;
 namespace torch = torch_mlir::torch;
 
 #define DEFINE_TYPE(Name)                                                                          \
-  bool torchMlirTypeIsATorch##Name(MlirType type) {                                                \
-    return isa<torch::Name##Type>(unwrap(type));                                                   \
-  }                                                                                                \
-  MlirTypeID torchMlirTorch##Name##TypeGetTypeID() {                                               \
-    return wrap(torch::Name##Type::getTypeID());                                                   \
-  }
+  bool torchMlirTypeIsATorch##Name(MlirType type) { return isa<torch::Name##Type>(unwrap(type)); } \
+  MlirTypeID torchMlirTorch##Name##TypeGetTypeID() { return wrap(torch::Name##Type::getTypeID()); }
 #define DEFINE_PLAIN_TYPE(Name)                                                                    \
   DEFINE_TYPE(Name)                                                                                \
   MlirType torchMlirTorch##Name##TypeGet(MlirContext context) {                                    \

@@ -58,12 +58,16 @@ TORCH_MLIR_DECLARE_TYPE(ValueTensor)
 /// A tensor type. `sizes` has `numSizes` entries, -1 where a size isn't known; with
 /// `numSizes` = -1 not even the rank is. `dtype` and `sparsity` may be null. Gives a null
 /// type and a diagnostic where the parameters don't make a type.
-MLIR_CAPI_EXPORTED MlirType torchMlirTorchValueTensorTypeGetChecked(
-    MlirLocation location, intptr_t numSizes, const int64_t *sizes, MlirType dtype,
-    MlirAttribute sparsity);
-MLIR_CAPI_EXPORTED MlirType torchMlirTorchNonValueTensorTypeGetChecked(
-    MlirLocation location, intptr_t numSizes, const int64_t *sizes, MlirType dtype,
-    MlirAttribute sparsity);
+MLIR_CAPI_EXPORTED MlirType torchMlirTorchValueTensorTypeGetChecked(MlirLocation location,
+                                                                    intptr_t numSizes,
+                                                                    const int64_t *sizes,
+                                                                    MlirType dtype,
+                                                                    MlirAttribute sparsity);
+MLIR_CAPI_EXPORTED MlirType torchMlirTorchNonValueTensorTypeGetChecked(MlirLocation location,
+                                                                       intptr_t numSizes,
+                                                                       const int64_t *sizes,
+                                                                       MlirType dtype,
+                                                                       MlirAttribute sparsity);
 
 /// The parameters of either tensor type.
 MLIR_CAPI_EXPORTED bool torchMlirTorchTensorTypeHasSizes(MlirType type);

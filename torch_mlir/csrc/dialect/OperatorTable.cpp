@@ -267,8 +267,7 @@ static LogicalResult verifyValues(Operation *op, const Operator &row, StringRef 
 
 static LogicalResult verifyOperator(Operation *op, const Operator &row) {
   if (op->getNumRegions() || op->getNumSuccessors())
-    return op->emitOpError() << "takes neither regions nor successors; schema: "
-                             << row.getSchema();
+    return op->emitOpError() << "takes neither regions nor successors; schema: " << row.getSchema();
   if (failed(verifyValues(op, row, "operand", op->getOperandTypes(), row.getOperandKinds(), 0,
                           matches)))
     return failure();
@@ -283,13 +282,11 @@ static LogicalResult verifyOperator(Operation *op, const Operator &row) {
 // torch.aten.add.Tensor %a, %b, %c : T, T, T -> T
 // torch.aten.format(%a, %b) : T, T -> T             (any number of operands)
 
-static ParseResult parseOperator(OpAsmParser &parser, OperationState &state,
-                                 const Operator &row) {
+static ParseResult parseOperator(OpAsmParser &parser, OperationState &state, const Operator &row) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   SmallVector<Type> operandTypes, resultTypes;
   SMLoc location = parser.getCurrentLocation();
-  auto delimiter =
-      row.isVariadic() ? OpAsmParser::Delimiter::Paren : OpAsmParser::Delimiter::None;
+  auto delimiter = row.isVariadic() ? OpAsmParser::Delimiter::Paren : OpAsmParser::Delimiter::None;
   if (parser.parseOperandList(operands, delimiter) ||
       parser.parseOptionalAttrDict(state.attributes))
     return failure();
@@ -404,8 +401,7 @@ struct OperatorEffects : MemoryEffectOpInterface::FallbackModel<OperatorEffects>
 };
 
 /// Names for the results of an operator that has several: `%values, %indices`.
-struct OperatorResultNames
-    : OpAsmOpInterface::ExternalModel<OperatorResultNames, Operation *> {
+struct OperatorResultNames : OpAsmOpInterface::ExternalModel<OperatorResultNames, Operation *> {
   void getAsmResultNames(Operation *op, OpAsmSetValueNameFn setName) const {
     StringRef schema = Operator::of(op)->getSchema();
     SmallVector<StringRef> entries = splitSchema(schema, 1);
@@ -476,8 +472,7 @@ public:
   TableOperation(StringAttr name, Dialect *dialect, const Operator &row)
       : Impl(name, dialect, TypeID::getFromOpaquePointer(&row), getInterfaces(row)), row(row) {}
 
-  LogicalResult foldHook(Operation *, ArrayRef<Attribute>,
-                         SmallVectorImpl<OpFoldResult> &) final {
+  LogicalResult foldHook(Operation *, ArrayRef<Attribute>, SmallVectorImpl<OpFoldResult> &) final {
     return failure();
   }
   void getCanonicalizationPatterns(RewritePatternSet &, MLIRContext *) final {}

@@ -84,8 +84,7 @@ LogicalResult TorchDialect::verifyRegionArgAttribute(Operation *op, unsigned reg
 }
 
 static ParseResult parseMissingOperator(OpAsmParser &parser, OperationState &state) {
-  return parser.emitError(parser.getNameLoc(),
-                          describeMissingOperator(state.name.getStringRef()));
+  return parser.emitError(parser.getNameLoc(), describeMissingOperator(state.name.getStringRef()));
 }
 
 std::optional<Dialect::ParseOpHook> TorchDialect::getParseOperationHook(StringRef) const {

@@ -63,7 +63,9 @@ void ConstantDeviceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), getValue());
 }
 
-void ConstantNoneOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "none"); }
+void ConstantNoneOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), "none");
+}
 
 /// The type of a literal's attribute, null and a diagnostic where it can't be one.
 static ValueTensorType verifyLiteral(Operation *op, TypedAttr value) {
@@ -254,7 +256,8 @@ LogicalResult MethodOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "'" << getFunctionAttr() << "' is declared, not defined";
   if (function.getVisibility() != SymbolTable::Visibility::Private)
     return emitOpError() << "'" << getFunctionAttr() << "' must be private";
-  auto self = NnModuleType::get(getContext(), cast<ClassTypeOp>((*this)->getParentOp()).getSymName());
+  auto self =
+      NnModuleType::get(getContext(), cast<ClassTypeOp>((*this)->getParentOp()).getSymName());
   ArrayRef<Type> arguments = function.getArgumentTypes();
   if (arguments.empty() || arguments.front() != self)
     return emitOpError() << "'" << getFunctionAttr() << "' must take " << self << " first";
@@ -437,8 +440,8 @@ LogicalResult BindSymbolicShapeOp::verify() {
   }
   std::optional<ArrayRef<int64_t>> sizes = getTensorParameters(getOperand().getType())->sizes;
   if (sizes && sizes->size() != map.getNumResults())
-    return emitOpError() << "has " << map.getNumResults()
-                         << " expressions for a tensor of rank " << sizes->size();
+    return emitOpError() << "has " << map.getNumResults() << " expressions for a tensor of rank "
+                         << sizes->size();
   return success();
 }
 

@@ -21,7 +21,8 @@ class Torch_Op<string mnemonic, list<Trait> traits = []> : Op<Torch_Dialect, mne
 /// An operator that writes to nothing, so that its effects follow from which of its
 /// operands and results are references.
 class Torch_ReadingOp<string mnemonic, list<Trait> traits = []>
-    : Torch_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<MemoryEffectsOpInterface>], traits)> {
+    : Torch_Op<mnemonic,
+               !listconcat([DeclareOpInterfaceMethods<MemoryEffectsOpInterface>], traits)> {
   let extraClassDefinition = [{
     void $cppClass::getEffects(::llvm::SmallVectorImpl<
         ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>> &effects) {
@@ -43,7 +44,8 @@ class Torch_CastOp<string mnemonic, string joint>
 
 class Torch_ConstantOp<string mnemonic, string text>
     : Torch_Op<"constant." # mnemonic,
-               [ConstantLike, Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+               [ConstantLike, Pure,
+                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = text;
   let assemblyFormat = "$value attr-dict";
   let hasFolder = 1;
@@ -69,7 +71,8 @@ def Torch_ConstantStrOp : Torch_ConstantOp<"str", "a str"> {
   let results = (outs Torch_StringType:$result);
 }
 
-def Torch_ConstantDeviceOp : Torch_ConstantOp<"device", "a device, by the name that torch.device takes"> {
+def Torch_ConstantDeviceOp
+    : Torch_ConstantOp<"device", "a device, by the name that torch.device takes"> {
   let arguments = (ins StrAttr:$value);
   let results = (outs Torch_DeviceType:$result);
 }
@@ -176,14 +179,18 @@ def Torch_PrimListUnpackOp : Torch_ReadingOp<"prim.ListUnpack"> {
   let summary = "prim::ListUnpack: the elements of a list that has as many as there are results";
   let arguments = (ins Torch_ListType:$operand);
   let results = (outs Variadic<AnyTorchType>:$results);
-  let assemblyFormat = "$operand attr-dict `:` qualified(type($operand)) `->` custom<Types>(type($results))";
+  let assemblyFormat = [{
+    $operand attr-dict `:` qualified(type($operand)) `->` custom<Types>(type($results))
+  }];
 }
 
 def Torch_PrimTupleConstructOp : Torch_Op<"prim.TupleConstruct", [Pure]> {
   let summary = "prim::TupleConstruct: a tuple";
   let arguments = (ins Variadic<AnyTorchType>:$elements);
   let results = (outs Torch_TupleType:$result);
-  let assemblyFormat = "$elements attr-dict `:` custom<Types>(type($elements)) `->` qualified(type($result))";
+  let assemblyFormat = [{
+    $elements attr-dict `:` custom<Types>(type($elements)) `->` qualified(type($result))
+  }];
   let hasVerifier = 1;
 }
 
@@ -191,7 +198,9 @@ def Torch_PrimTupleUnpackOp : Torch_Op<"prim.TupleUnpack", [Pure]> {
   let summary = "prim::TupleUnpack: the elements of a tuple";
   let arguments = (ins Torch_TupleType:$tuple);
   let results = (outs Variadic<AnyTorchType>:$results);
-  let assemblyFormat = "$tuple attr-dict `:` qualified(type($tuple)) `->` custom<Types>(type($results))";
+  let assemblyFormat = [{
+    $tuple attr-dict `:` qualified(type($tuple)) `->` custom<Types>(type($results))
+  }];
   let hasVerifier = 1;
 }
 
@@ -289,7 +298,9 @@ def Torch_PrimExitOp : Torch_Op<"prim.Exit"> {
   let summary = "prim::Exit: end a with statement";
   let arguments = (ins AnyTorchType:$operand);
   let results = (outs AnyTorchType:$result);
-  let assemblyFormat = "$operand attr-dict `:` qualified(type($operand)) `->` qualified(type($result))";
+  let assemblyFormat = [{
+    $operand attr-dict `:` qualified(type($operand)) `->` qualified(type($result))
+  }];
 }
 
 def Torch_PrimUninitializedOp : Torch_Op<"prim.Uninitialized", [Pure]> {
@@ -491,12 +502,14 @@ class Torch_CalculateYieldOp<string mnemonic, string parent>
 }
 
 def Torch_ShapeCalculateOp : Torch_CalculateOp<"shape", "shapes">;
-def Torch_ShapeCalculateYieldOp : Torch_CalculateYieldOp<"shape.calculate.yield", "ShapeCalculateOp">;
+def Torch_ShapeCalculateYieldOp
+    : Torch_CalculateYieldOp<"shape.calculate.yield", "ShapeCalculateOp">;
 def Torch_ShapeCalculateYieldShapesOp
     : Torch_CalculateYieldOp<"shape.calculate.yield.shapes", "ShapeCalculateOp">;
 
 def Torch_DtypeCalculateOp : Torch_CalculateOp<"dtype", "dtypes">;
-def Torch_DtypeCalculateYieldOp : Torch_CalculateYieldOp<"dtype.calculate.yield", "DtypeCalculateOp">;
+def Torch_DtypeCalculateYieldOp
+    : Torch_CalculateYieldOp<"dtype.calculate.yield", "DtypeCalculateOp">;
 def Torch_DtypeCalculateYieldDtypesOp
     : Torch_CalculateYieldOp<"dtype.calculate.yield.dtypes", "DtypeCalculateOp">;
 
@@ -552,7 +565,8 @@ def Torch_PerTensorAffineCreateOp : Torch_ReadingOp<"per_tensor_affine.create"> 
 def Torch_ValsemAtenBernoulliFloatOp : Torch_Op<"valsem.aten.bernoulli.float"> {
   let summary = "aten::bernoulli_.float without the write: PyTorch has no such operator";
   let arguments = (ins AnyTorchTensorType:$self, Torch_FloatType:$p,
-                       AnyTypeOf<[Torch_NoneType, Torch_GeneratorType, Torch_OptionalType]>:$generator);
+                       AnyTypeOf<[Torch_NoneType, Torch_GeneratorType,
+                                  Torch_OptionalType]>:$generator);
   let results = (outs AnyTorchTensorType:$result);
   let assemblyFormat = [{
     $self `,` $p `,` $generator attr-dict
@@ -565,7 +579,8 @@ def Torch_HigherOrderFlexAttentionOp : Torch_ReadingOp<"hop_flex_attention", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "torch.ops.higher_order.flex_attention";
   let description = "`score_mod_fn` and `mask_mod_fn` name the functions that change the scores.";
-  let arguments = (ins AnyTorchTensorType:$query, AnyTorchTensorType:$key, AnyTorchTensorType:$value,
+  let arguments = (ins AnyTorchTensorType:$query, AnyTorchTensorType:$key,
+                       AnyTorchTensorType:$value,
                        AnyTorchType:$scale, Torch_BoolType:$return_lse,
                        Torch_BoolType:$return_max_scores,
                        OptionalAttr<BoolAttr>:$enable_gqa,

@@ -197,8 +197,8 @@ bool isValidDtype(Type dtype) {
     return !isa<Float80Type, Float128Type, FloatTF32Type>(real);
   if (auto complex = dyn_cast<ComplexType>(dtype))
     return isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(complex.getElementType());
-  return isa<QInt8Type, QUInt8Type, QInt16Type, QInt32Type, QUInt4x2Type, QUInt2x4Type,
-             StringType>(dtype);
+  return isa<QInt8Type, QUInt8Type, QInt16Type, QInt32Type, QUInt4x2Type, QUInt2x4Type, StringType>(
+      dtype);
 }
 
 static LogicalResult verifyTensor(function_ref<InFlightDiagnostic()> emitError, bool ranked,
@@ -264,8 +264,7 @@ LogicalResult UnionType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyContained(emitError, getMnemonic(), contained);
 }
 
-LogicalResult DictType::verify(function_ref<InFlightDiagnostic()> emitError, Type key,
-                               Type value) {
+LogicalResult DictType::verify(function_ref<InFlightDiagnostic()> emitError, Type key, Type value) {
   return verifyContained(emitError, getMnemonic(), {key, value});
 }
 
@@ -369,8 +368,9 @@ bool isSubtype(Type sub, Type super) {
   if (auto tuple = dyn_cast<TupleType>(super)) {
     auto subTuple = dyn_cast<TupleType>(sub);
     return subTuple && subTuple.getContainedTypes().size() == tuple.getContainedTypes().size() &&
-           llvm::all_of(llvm::zip_equal(subTuple.getContainedTypes(), tuple.getContainedTypes()),
-                        [](auto types) { return isSubtype(std::get<0>(types), std::get<1>(types)); });
+           llvm::all_of(
+               llvm::zip_equal(subTuple.getContainedTypes(), tuple.getContainedTypes()),
+               [](auto types) { return isSubtype(std::get<0>(types), std::get<1>(types)); });
   }
 
   // Lists and dicts are invariant: they can be written to.
@@ -384,9 +384,8 @@ bool isReferenceType(Type type) {
       .Case<NonValueTensorType, ListType, DictType, NnModuleType, AnyType, GeneratorType>(
           [](Type) { return true; })
       .Case([](OptionalType optional) { return isReferenceType(optional.getContainedType()); })
-      .Case<TupleType, UnionType>([](auto several) {
-        return llvm::any_of(several.getContainedTypes(), isReferenceType);
-      })
+      .Case<TupleType, UnionType>(
+          [](auto several) { return llvm::any_of(several.getContainedTypes(), isReferenceType); })
       .Default([](Type) { return false; });
 }
 

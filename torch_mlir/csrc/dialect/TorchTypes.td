@@ -122,7 +122,8 @@ def Torch_DictType : Torch_ContainerType<"Dict", "dict", "a dict"> {
 // Constraints
 //===----------------------------------------------------------------------===//
 
-def AnyTorchType : Type<CPred<"::torch_mlir::torch::isTorchType($_self)">, "a type of the torch dialect">;
+def AnyTorchType
+    : Type<CPred<"::torch_mlir::torch::isTorchType($_self)">, "a type of the torch dialect">;
 def AnyTorchTensorType : AnyTypeOf<[Torch_NonValueTensorType, Torch_ValueTensorType], "a tensor">;
 
 #endif // TORCH_MLIR_DIALECT_TORCHTYPES_TD
