@@ -13,7 +13,7 @@ let
     builtins.path {
       name = baseNameOf path;
       inherit path;
-      filter = file: _: builtins.match ".*/(__pycache__|csrc)" file == null;
+      filter = file: _: builtins.match ".*/__pycache__" file == null;
     };
 in
 {
@@ -23,7 +23,7 @@ in
       {
         CC = "${toolchain.compiler}/bin/cc";
         tests = folder ../../tests;
-        # The scripts that make data are tested where they lie.
+        # Tests read definitions and run the scripts that make data where they lie.
         package = folder ../../torch_mlir;
         environment = python.groupEnv {
           name = "units-${cpython.tag}-env";
@@ -36,6 +36,7 @@ in
         };
       }
       ''
+        set -o pipefail
         export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
         mkdir -p source
         cp -r $tests source/tests
