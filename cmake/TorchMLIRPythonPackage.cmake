@@ -9,6 +9,24 @@ list(TRANSFORM _dialects PREPEND MLIRPythonSources.Dialects. OUTPUT_VARIABLE _di
 # _mlir_libs/__init__.py, which finds and runs the site initialisers, is ours.
 get_target_property(_core_python MLIRPythonSources.Core.Python INTERFACE_SOURCES)
 list(FILTER _core_python EXCLUDE REGEX "_mlir_libs/(__init__\\.py|_mlir/py\\.typed)$")
+
+# ir.py imports numpy for three attribute builders, and that takes four times as
+# long as everything else in it: ours imports numpy when one of them is called.
+set(_ir_py ${_core_python})
+list(FILTER _ir_py INCLUDE REGEX "/ir\\.py$")
+list(REMOVE_ITEM _core_python ${_ir_py})
+file(READ "${_ir_py}" _ir_text)
+string(REPLACE "    import numpy as np\n" "    from ._numpy import numpy as np\n"
+  _ir_text_lazy "${_ir_text}")
+if(_ir_text_lazy STREQUAL _ir_text)
+  message(FATAL_ERROR "${_ir_py} no longer imports numpy as it did. See whether "
+    "torch_mlir/_numpy.py is still needed.")
+endif()
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/mlir_python/ir.py" CONTENT "@_ir_text_lazy@"
+  @ONLY NEWLINE_STYLE UNIX)
+declare_mlir_python_sources(TorchMLIRPythonIR
+  ROOT_DIR "${CMAKE_BINARY_DIR}/mlir_python"
+  SOURCES ir.py)
 set_target_properties(MLIRPythonSources.Core.Python PROPERTIES
   INTERFACE_SOURCES "${_core_python}")
 
@@ -33,7 +51,7 @@ declare_mlir_dialect_python_bindings(
   DIALECT_NAME torch)
 
 _flatten_mlir_python_targets(_sources
-  MLIRPythonSources.Core ${_dialect_sources} TorchMLIRPythonSources)
+  MLIRPythonSources.Core ${_dialect_sources} TorchMLIRPythonIR TorchMLIRPythonSources)
 set(_pure)
 set(_native)
 foreach(_target IN LISTS _sources)

@@ -20,6 +20,7 @@ DIALECTS = [
     "math",
     "ml_program",
     "scf",
+    "sparse_tensor",
     "tensor",
     "torch",
 ]
@@ -129,7 +130,7 @@ def test_the_dialects_are_the_ones_listed() -> None:
 def test_a_context_loads_every_dialect() -> None:
     with ir.Context() as context:
         for name in DIALECTS:
-            assert context.dialects[name].DIALECT_NAMESPACE == name
+            assert context.get_dialect_descriptor(name).namespace == name
 
 
 @pytest.mark.parametrize("name", ["gpu", "llvm", "tosa", "stablehlo"])

@@ -21,6 +21,8 @@ TEXTS = [
     "!torch.vtensor<*,f32>",
     "!torch.vtensor<[],f32>",
     "!torch.vtensor<[2,?],unk>",
+    "!torch.vtensor<[2,?],f32,#sparse_tensor.encoding<"
+    "{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>>",
     "!torch.vtensor<[2,3],si64>",
     "!torch.vtensor<[2],ui8>",
     "!torch.vtensor<[2],si4>",

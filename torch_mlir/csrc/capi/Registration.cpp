@@ -26,6 +26,7 @@
 #include "mlir/Dialect/MemRef/Transforms/RuntimeOpVerification.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/SparseTensor/IR/SparseTensor.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/IR/TensorTilingInterfaceImpl.h"
@@ -43,6 +44,8 @@ void torchMlirRegisterAllDialects(MlirDialectRegistry cRegistry) {
   registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
                   linalg::LinalgDialect, math::MathDialect, ml_program::MLProgramDialect,
                   scf::SCFDialect, tensor::TensorDialect, torch_mlir::torch::TorchDialect>();
+  // The attribute that says how the elements of a sparse torch tensor are stored.
+  registry.insert<sparse_tensor::SparseTensorDialect>();
 
   // The dialects above promise these interfaces without bringing them: MLIR
   // aborts where an operation is asked for a promised one that isn't here.
