@@ -114,7 +114,6 @@
       checks.${system} = checks.smoke.checks // {
         inherit (checks) hermetic lock;
         units = checks.units.unitsFor row;
-        demo = checks.demo.checkFor row;
       };
       # Every row's smoke check, by name: `nix flake check` runs four of them.
       legacyPackages.${system} = checks.smoke.all;

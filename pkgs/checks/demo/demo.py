@@ -31,10 +31,6 @@ from torch_mlir import fx, ir
 # Of the largest number in eager's answer: float32 sums in another order.
 TOLERANCE = 1e-4
 
-# IREE's backends with their options: machine code for this CPU; byte code, which
-# needs no linker, and so no shell to start it with.
-BACKENDS = {"llvm-cpu": ["--iree-llvmcpu-target-cpu=host"], "vmvx": []}
-
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -99,14 +95,14 @@ def write(path: Path, module: ir.Module) -> None:
 
 
 def compile_and_run(
-    path: Path, arguments: Sequence[torch.Tensor], backend: str
+    path: Path, arguments: Sequence[torch.Tensor]
 ) -> Callable[[], list[np.ndarray]]:
-    """Compiles a file of Torch-dialect MLIR with a backend of IREE's; the result runs its `main`."""
+    """Compiles a file of Torch-dialect MLIR for this CPU; the result runs its `main`."""
     program = iree.compiler.compile_file(
         str(path),
         input_type="torch",
-        target_backends=[backend],
-        extra_args=BACKENDS[backend],
+        target_backends=["llvm-cpu"],
+        extra_args=["--iree-llvmcpu-target-cpu=host"],
     )
     module = iree.runtime.load_vm_flatbuffer(program, driver="local-task")
 
@@ -128,7 +124,7 @@ def largest_error(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> floa
     return max(float(np.abs(g - w).max() / np.abs(w).max()) for g, w in zip(got, want, strict=True))
 
 
-def demonstrate(model: Model, folder: Path, backend: str, progress: Progress) -> Row:
+def demonstrate(model: Model, folder: Path, progress: Progress) -> Row:
     """Takes one model all the way from PyTorch to numbers computed by IREE."""
     path = folder / f"{model.name.lower().replace(' ', '_')}.mlir"
     with torch.no_grad():
@@ -139,7 +135,7 @@ def demonstrate(model: Model, folder: Path, backend: str, progress: Progress) ->
         module = fx.export_and_import(program, target="iree")
         write(path, module)
     with progress.step("compile") as compiled:
-        run = compile_and_run(path, model.arguments, backend)
+        run = compile_and_run(path, model.arguments)
     with progress.step("compare"):
         error = largest_error(run(), want)
     return Row(
@@ -196,12 +192,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("out"), help="folder for the .mlir files"
     )
-    parser.add_argument(
-        "--backend",
-        choices=BACKENDS,
-        default="llvm-cpu",
-        help="what IREE compiles for (default: %(default)s)",
-    )
     parser.add_argument("--version", action="version", version=torch_mlir.__version__)
     options = parser.parse_args(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
@@ -221,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = build()
         if sys.stderr.isatty():
             print(f"  {model.name} ({number} of {len(MODELS)})", file=sys.stderr)
-        rows.append(demonstrate(model, options.output, options.backend, progress))
+        rows.append(demonstrate(model, options.output, progress))
     print(table(rows))
     return 0 if all(row.passed for row in rows) else 1
 
