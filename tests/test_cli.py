@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -77,7 +78,9 @@ def test_standard_streams(program):
     result = run("import", "-", stdin=program.read_bytes())
     assert result.returncode == 0, result.stderr
     assert parsed(result.stdout.decode()) == EXPECTED
-    assert result.stderr == b""
+    # Ours is quiet in a pipe; PyTorch logs a line where Triton is missing.
+    lines = result.stderr.decode().splitlines()
+    assert [line for line in lines if not re.match(r"W\d{4} .*triton not found", line)] == []
 
 
 def test_names_and_locations(program, tmp_path):
