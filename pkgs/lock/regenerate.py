@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import tomlkit
 from poetry.packages.locker import Locker
@@ -41,12 +42,15 @@ def configured_index() -> str:
     ).stdout.strip()
 
 
-def without_source(lock_text: str) -> str:
-    """The lock with no ``[package.source]`` tables."""
+def without_index(lock_text: str, index: str) -> tomlkit.TOMLDocument:
+    """The lock with nothing that names the index: no sources, and no description with its host."""
+    host = urlsplit(index).hostname or index
     document = tomlkit.parse(lock_text)
     for package in document["package"]:
         package.pop("source", None)
-    return tomlkit.dumps(document)
+        if host in package["description"]:
+            package["description"] = ""
+    return document
 
 
 def main() -> int:
@@ -56,20 +60,21 @@ def main() -> int:
     )
     args = parser.parse_args()
 
+    index = configured_index()
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text())
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         mirrored = tomlkit.parse((ROOT / "pyproject.toml").read_text())
         source = tomlkit.aot()
         source.append(
-            tomlkit.item({"name": "index", "url": configured_index(), "priority": "primary"})
+            tomlkit.item({"name": "index", "url": index, "priority": "primary"})
         )
         mirrored["tool"]["poetry"]["source"] = source
         (copy / "pyproject.toml").write_text(tomlkit.dumps(mirrored))
         if not args.update and (ROOT / "poetry.lock").exists():
             shutil.copy(ROOT / "poetry.lock", copy)
         subprocess.run([sys.executable, "-m", "poetry", "lock"], cwd=copy, check=True)
-        document = tomlkit.parse(without_source((copy / "poetry.lock").read_text()))
+        document = without_index((copy / "poetry.lock").read_text(), index)
 
     # The hash covers the dependency groups; without the source it is another one.
     document["metadata"]["content-hash"] = Locker(
