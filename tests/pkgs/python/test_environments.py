@@ -104,10 +104,8 @@ def test_programs_are_told_from_libraries_and_scripts(tmp_path: Path) -> None:
 
 
 def test_the_environment_is_a_virtual_one(tmp_path: Path) -> None:
-    python = tmp_path / "python"
+    python = Path(sys.base_prefix)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    (python / "bin").mkdir(parents=True)
-    (python / "bin" / f"python{version}").symlink_to(Path(sys.executable).resolve())
     one = part(tmp_path / "one", {f"lib/python{version}/site-packages/alpha.py": "VALUE = 7"})
     environment = tmp_path / "environment"
     subprocess.run(
