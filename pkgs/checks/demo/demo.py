@@ -133,6 +133,7 @@ def demonstrate(model: Model, folder: Path, progress: Progress) -> Row:
             program = torch.export.export(model.module, model.arguments)
     with progress.step("import") as imported:
         module = fx.export_and_import(program, target="iree")
+    with progress.step("write"):
         write(path, module)
     with progress.step("compile") as compiled:
         run = compile_and_run(path, model.arguments)
