@@ -66,9 +66,7 @@ def main() -> int:
         copy = Path(folder)
         mirrored = tomlkit.parse((ROOT / "pyproject.toml").read_text())
         source = tomlkit.aot()
-        source.append(
-            tomlkit.item({"name": "index", "url": index, "priority": "primary"})
-        )
+        source.append(tomlkit.item({"name": "index", "url": index, "priority": "primary"}))
         mirrored["tool"]["poetry"]["source"] = source
         (copy / "pyproject.toml").write_text(tomlkit.dumps(mirrored))
         if not args.update and (ROOT / "poetry.lock").exists():
@@ -77,9 +75,7 @@ def main() -> int:
         document = without_index((copy / "poetry.lock").read_text(), index)
 
     # The hash covers the dependency groups; without the source it is another one.
-    document["metadata"]["content-hash"] = Locker(
-        ROOT / "poetry.lock", project
-    )._get_content_hash()
+    document["metadata"]["content-hash"] = Locker(ROOT / "poetry.lock", project)._get_content_hash()
     (ROOT / "poetry.lock").write_text(tomlkit.dumps(document))
     return 0
 
