@@ -148,9 +148,9 @@ LogicalResult PrimTupleConstructOp::verify() {
 
 LogicalResult PrimTupleUnpackOp::verify() {
   Type results = TupleType::get(getContext(), llvm::to_vector(getResultTypes()));
-  if (!isSubtype(getTuple().getType(), results))
+  if (!isSubtype(getTup().getType(), results))
     return emitOpError() << "the results make a " << results << ", but the operand is a "
-                         << getTuple().getType();
+                         << getTup().getType();
   return success();
 }
 

@@ -123,8 +123,9 @@ def Torch_DerefineOp : Torch_CastOp<"derefine", "to"> {
 
 def Torch_PrimUncheckedCastOp : Torch_CastOp<"prim.unchecked_cast", "->"> {
   let summary = "prim::unchecked_cast: from a type to a subtype that the program has tested for";
-  let arguments = (ins AnyTorchType:$operand);
+  let arguments = (ins AnyTorchType:$x);
   let results = (outs AnyTorchType:$result);
+  let assemblyFormat = "$x attr-dict `:` qualified(type($x)) `->` qualified(type($result))";
 }
 
 def Torch_TensorStaticInfoCastOp : Torch_CastOp<"tensor_static_info_cast", "to"> {
@@ -196,10 +197,10 @@ def Torch_PrimTupleConstructOp : Torch_Op<"prim.TupleConstruct", [Pure]> {
 
 def Torch_PrimTupleUnpackOp : Torch_Op<"prim.TupleUnpack", [Pure]> {
   let summary = "prim::TupleUnpack: the elements of a tuple";
-  let arguments = (ins Torch_TupleType:$tuple);
+  let arguments = (ins Torch_TupleType:$tup);
   let results = (outs Variadic<AnyTorchType>:$results);
   let assemblyFormat = [{
-    $tuple attr-dict `:` qualified(type($tuple)) `->` custom<Types>(type($results))
+    $tup attr-dict `:` qualified(type($tup)) `->` custom<Types>(type($results))
   }];
   let hasVerifier = 1;
 }
@@ -289,17 +290,17 @@ def Torch_PrimStoreOp : Torch_Op<"prim.Store", [MemoryEffects<[MemWrite]>]> {
 
 def Torch_PrimEnterOp : Torch_Op<"prim.Enter"> {
   let summary = "prim::Enter: begin a with statement";
-  let arguments = (ins AnyTorchType:$operand);
+  let arguments = (ins AnyTorchType:$inp);
   let results = (outs Torch_NoneType:$result);
-  let assemblyFormat = "$operand attr-dict `:` qualified(type($operand))";
+  let assemblyFormat = "$inp attr-dict `:` qualified(type($inp))";
 }
 
 def Torch_PrimExitOp : Torch_Op<"prim.Exit"> {
   let summary = "prim::Exit: end a with statement";
-  let arguments = (ins AnyTorchType:$operand);
+  let arguments = (ins AnyTorchType:$inp);
   let results = (outs AnyTorchType:$result);
   let assemblyFormat = [{
-    $operand attr-dict `:` qualified(type($operand)) `->` qualified(type($result))
+    $inp attr-dict `:` qualified(type($inp)) `->` qualified(type($result))
   }];
 }
 
@@ -317,7 +318,7 @@ def Torch_PrimCreateObjectOp : Torch_Op<"prim.CreateObject"> {
 
 def Torch_PrimGetAttrOp : Torch_Op<"prim.GetAttr"> {
   let summary = "prim::GetAttr: an object's attribute";
-  let arguments = (ins Arg<Torch_NnModuleType, "", [MemRead]>:$receiver, StrAttr:$name);
+  let arguments = (ins StrAttr:$name, Arg<Torch_NnModuleType, "", [MemRead]>:$receiver);
   let results = (outs AnyTorchType:$result);
   let assemblyFormat = [{
     $receiver `[` $name `]` attr-dict `:` qualified(type($receiver)) `->` qualified(type($result))
@@ -326,8 +327,8 @@ def Torch_PrimGetAttrOp : Torch_Op<"prim.GetAttr"> {
 
 def Torch_PrimSetAttrOp : Torch_Op<"prim.SetAttr"> {
   let summary = "prim::SetAttr: set an object's attribute";
-  let arguments = (ins Arg<Torch_NnModuleType, "", [MemWrite]>:$receiver, AnyTorchType:$value,
-                       StrAttr:$name);
+  let arguments = (ins StrAttr:$name, Arg<Torch_NnModuleType, "", [MemWrite]>:$receiver,
+                       AnyTorchType:$value);
   let assemblyFormat = [{
     $receiver `[` $name `]` `=` $value attr-dict
     `:` qualified(type($receiver)) `,` qualified(type($value))
@@ -336,8 +337,8 @@ def Torch_PrimSetAttrOp : Torch_Op<"prim.SetAttr"> {
 
 def Torch_PrimCallMethodOp : Torch_Op<"prim.CallMethod"> {
   let summary = "prim::CallMethod: call an object's method";
-  let arguments = (ins Torch_NnModuleType:$receiver, Variadic<AnyTorchType>:$methodOperands,
-                       StrAttr:$name);
+  let arguments = (ins StrAttr:$name, Torch_NnModuleType:$receiver,
+                       Variadic<AnyTorchType>:$methodOperands);
   let results = (outs AnyTorchType:$result);
   let assemblyFormat = [{
     $receiver `[` $name `]` `(` $methodOperands `)` attr-dict
@@ -395,7 +396,7 @@ def Torch_NnModuleTerminatorOp : Torch_Op<"nn_module_terminator", [
 
 def Torch_SlotOp : Torch_Op<"slot", [HasParent<"NnModuleOp">]> {
   let summary = "the value of an attribute";
-  let arguments = (ins AnyTorchType:$value, StrAttr:$name);
+  let arguments = (ins StrAttr:$name, AnyTorchType:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` qualified(type($value))";
 }
 
@@ -422,7 +423,7 @@ def Torch_GlobalSlotGetOp : Torch_Op<"global_slot.get", [
 def Torch_GlobalSlotSetOp : Torch_Op<"global_slot.set", [
     MemoryEffects<[MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "set a global variable";
-  let arguments = (ins AnyTorchType:$value, FlatSymbolRefAttr:$slot);
+  let arguments = (ins FlatSymbolRefAttr:$slot, AnyTorchType:$value);
   let assemblyFormat = "$slot `=` $value attr-dict `:` qualified(type($value))";
 }
 
@@ -445,8 +446,8 @@ def Torch_InitializeGlobalSlotsOp : Torch_Op<"initialize.global_slots", [
     Terminator, HasParent<"GlobalSlotModuleInitializerOp">,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "ends torch.global_slot.module_initializer: each variable with its value";
-  let arguments = (ins Variadic<AnyTorchType>:$initialValues,
-                       TypedArrayAttrBase<FlatSymbolRefAttr, "symbol references">:$slotSymNames);
+  let arguments = (ins TypedArrayAttrBase<FlatSymbolRefAttr, "symbol references">:$slotSymNames,
+                       Variadic<AnyTorchType>:$initialValues);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
@@ -527,7 +528,7 @@ def Torch_PromoteDtypesOp : Torch_Op<"promote_dtypes", [Pure]> {
 def Torch_OperatorOp : Torch_Op<"operator"> {
   let summary = "a call of an operator that this dialect doesn't know";
   let description = "`name` is what would follow `torch.` if it did: `ns.name.overload`.";
-  let arguments = (ins Variadic<AnyTorchType>:$operands, StrAttr:$name);
+  let arguments = (ins StrAttr:$name, Variadic<AnyTorchType>:$operands);
   let results = (outs Variadic<AnyTorchType>:$results);
   let regions = (region VariadicRegion<AnyRegion>:$regions);
   let assemblyFormat = [{
@@ -562,7 +563,7 @@ def Torch_PerTensorAffineCreateOp : Torch_ReadingOp<"per_tensor_affine.create"> 
   }];
 }
 
-def Torch_ValsemAtenBernoulliFloatOp : Torch_Op<"valsem.aten.bernoulli.float"> {
+def Torch_ValsemVariantAtenBernoulliFloatOp : Torch_Op<"valsem.aten.bernoulli.float"> {
   let summary = "aten::bernoulli_.float without the write: PyTorch has no such operator";
   let arguments = (ins AnyTorchTensorType:$self, Torch_FloatType:$p,
                        AnyTypeOf<[Torch_NoneType, Torch_GeneratorType,
