@@ -107,8 +107,10 @@ def test_an_old_file_is_replaced_and_a_link_is_followed(program, tmp_path):
 
 
 def test_version_and_help():
-    result = run("--version")
-    assert (result.returncode, result.stdout.decode().strip()) == (0, f"torch-mlir {__version__}")
+    for arguments in (["--version"], ["import", "--version"]):
+        result = run(*arguments)
+        printed = result.stdout.decode().strip()
+        assert (result.returncode, printed) == (0, f"torch-mlir {__version__}")
     for arguments in (["--help"], ["import", "--help"]):
         result = run(*arguments)
         assert result.returncode == 0

@@ -51,13 +51,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="torch-mlir", description="PyTorch models as MLIR's Torch dialect."
     )
-    parser.add_argument("--version", action="version", version=f"torch-mlir {__version__}")
+    version = {"action": "version", "version": f"torch-mlir {__version__}"}
+    parser.add_argument("--version", **version)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     command = commands.add_parser(
         "import",
         help="import a saved model",
         description="Import a program that torch.export.save wrote. Needs PyTorch 2.1 or newer.",
     )
+    command.add_argument("--version", **version)
     command.add_argument("model", metavar="MODEL.pt2", help="the program, - for standard input")
     command.add_argument(
         "-o",
