@@ -36,6 +36,8 @@ def test_while_loop():
     try:
         program = torch.export.export(Loops(), (n, x))
     except Exception as error:
+        if torch.__version__ >= "2.13":  # a TorchVersion: exports it, so this is a fault
+            raise
         pytest.skip(f"this PyTorch does not export while_loop: {type(error).__name__}")
     module = fx.export_and_import(program)
     for count in (0, 1, 5):
