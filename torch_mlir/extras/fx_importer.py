@@ -1,10 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The FX importer under upstream's name; see `torch_mlir.importers`."""
+"""The FX importer under upstream's names; see `torch_mlir.importers`."""
 
 from __future__ import annotations
 
-from ..importers.graph import GraphImporter as GraphNodeImporter
-from ..importers.hooks import FxImporterHooks, InputInfo
-from ..importers.program import FxImporter
+from typing import Any
 
-__all__ = ["FxImporter", "FxImporterHooks", "GraphNodeImporter", "InputInfo"]
+import torch
+
+from .. import ir
+from ..importers.dtypes import DTYPE_TO_ELEMENT_TYPE as TORCH_DTYPE_TO_MLIR_TYPE_ASM
+from ..importers.dtypes import DTYPE_TO_INT as TORCH_DTYPE_TO_INT
+from ..importers.dtypes import LAYOUT_TO_INT as TORCH_LAYOUT_TO_INT
+from ..importers.dtypes import MEMORY_FORMAT_TO_INT as TORCH_MEMORY_FORMAT_TO_INT
+from ..importers.hooks import FxImporterHooks, InputInfo
+from ..importers.node_importer import ContextCache, GraphNodeImporter
+from ..importers.program import FxImporter
+from ..importers.references import Empty, EmptyType, RefMapping, RefTracker
+from ..importers.types import TypeCache
+
+__all__ = [
+    "TORCH_DTYPE_TO_INT",
+    "TORCH_DTYPE_TO_MLIR_TYPE_ASM",
+    "TORCH_LAYOUT_TO_INT",
+    "TORCH_MEMORY_FORMAT_TO_INT",
+    "ContextCache",
+    "Empty",
+    "EmptyType",
+    "FxImporter",
+    "FxImporterHooks",
+    "GraphNodeImporter",
+    "InputInfo",
+    "RefMapping",
+    "RefTracker",
+    "create_mlir_tensor_type",
+    "is_symbolic",
+]
+
+
+def create_mlir_tensor_type(tensor: torch.Tensor) -> ir.Type:
+    """The builtin `tensor` type of a tensor's shape and dtype, in the context that is current."""
+    return TypeCache(ir.Context.current).builtin_tensor(tensor.shape, tensor.dtype)
+
+
+def is_symbolic(obj: Any) -> bool:
+    """Whether `obj` is a size, a number or a truth that is known only when the program runs."""
+    return isinstance(obj, (torch.SymInt, torch.SymFloat, torch.SymBool))

@@ -12,6 +12,7 @@ from .consumers import Accepts
 from .hooks import FxImporterHooks
 from .literals import LiteralCache
 from .locations import LocationCache
+from .references import RefTracker
 from .signatures import Signature, signature_of
 from .types import TypeCache
 
@@ -20,7 +21,7 @@ class ModuleContext:
     """Caches, hooks, and which operators the reader of the module knows.
 
     `accepts` is None for readers that know the whole dialect; otherwise operators of PyTorch that
-    it refuses are written as `torch.operator`.
+    it refuses are written as `torch.operator`. `shared` holds literals of other importers too.
     """
 
     def __init__(
@@ -29,9 +30,10 @@ class ModuleContext:
         hooks: FxImporterHooks,
         importer: Any,
         accepts: Accepts | None = None,
+        shared: RefTracker | None = None,
     ) -> None:
         self.types = TypeCache(context)
-        self.literals = LiteralCache(self.types)
+        self.literals = LiteralCache(self.types) if shared is None else shared.literals(self.types)
         self.locations = LocationCache(context)
         self.hooks = hooks
         self.importer = importer

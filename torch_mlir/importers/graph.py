@@ -51,6 +51,13 @@ class GraphImporter:
         self._unpacked: dict[Node, Sequence[ir.Value]] = {}
         self._when_produced: dict[str, list[Callable[[ir.Value], None]]] = {}
 
+    @classmethod
+    def create(
+        cls, module: ModuleContext, builder: BlockBuilder, symbols: SymbolBinder | None = None
+    ) -> GraphImporter:
+        """An importer for another block; a subclass may have a constructor of its own."""
+        return cls(module, builder, symbols)
+
     # Values
 
     def bind(self, node: Node, binding: Binding) -> None:
@@ -315,17 +322,3 @@ class GraphImporter:
             return self.builder.constant(value)
         except Unsupported as problem:
             raise TorchMlirCompilerError(f"{name} of the program: {problem.reason}") from problem
-
-    # Names that hooks written for torch_mlir's own importer use.
-
-    @property
-    def _b(self) -> ir.Block:
-        return self.builder.block
-
-    @property
-    def _c(self) -> ir.Context:
-        return self.types.context
-
-    @property
-    def fx_importer(self) -> Any:
-        return self.module.importer

@@ -44,7 +44,7 @@ def _inline(
     graph: GraphImporter, body: GraphModule, inputs: Sequence[ir.Value], builder: BlockBuilder
 ) -> list[ir.Value]:
     """Import `body` at the end of the block of `builder`; its results, None ones included."""
-    inner = type(graph)(graph.module, builder, graph.symbols)
+    inner = type(graph).create(graph.module, builder, graph.symbols)
     placeholders = [node for node in body.graph.nodes if node.op == "placeholder"]
     if len(placeholders) != len(inputs):
         raise Unsupported(f"a graph of {len(placeholders)} inputs is given {len(inputs)}")

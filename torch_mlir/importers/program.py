@@ -18,6 +18,8 @@ from .context import ModuleContext
 from .errors import Unsupported
 from .graph import GraphImporter
 from .hooks import FxImporterHooks, InputInfo
+from .node_importer import ContextCache, GraphNodeImporter
+from .references import RefTracker
 from .symbols import Range, SymbolBinder, ranges_of
 
 __all__ = ["FxImporter"]
@@ -30,7 +32,8 @@ class FxImporter:
         module: the module to import into; a new one in `context` otherwise.
         context: where the new module is made; a new context otherwise.
         hooks: decide what becomes of parameters, buffers and literals.
-        graph_node_importer_cls: a `GraphImporter`, to import nodes in another way.
+        py_attr_tracker: given to several importers of one context, lets them share literals.
+        graph_node_importer_cls: a `GraphNodeImporter`, to import nodes in another way.
         accepts: tells which operations, such as `torch.aten.relu`, the reader of the module
             knows; other operators of PyTorch become `torch.operator`. None: all are known.
     """
@@ -41,8 +44,9 @@ class FxImporter:
         module: ir.Module | None = None,
         context: ir.Context | None = None,
         config_check: bool = True,
+        py_attr_tracker: RefTracker | None = None,
         hooks: FxImporterHooks | None = None,
-        graph_node_importer_cls: type[GraphImporter] = GraphImporter,
+        graph_node_importer_cls: type[GraphImporter] | None = None,
         accepts: Accepts | None = None,
     ) -> None:
         if module is not None and context is not None:
@@ -51,10 +55,21 @@ class FxImporter:
         if config_check:
             self._check_dialects()
         self._module = module or ir.Module.create(ir.Location.unknown(self._context))
-        self._graph_importer = graph_node_importer_cls
-        self._state = ModuleContext(self._context, hooks or FxImporterHooks(), self, accepts)
+        self._graph_importer = graph_node_importer_cls or GraphNodeImporter
+        tracker = py_attr_tracker or RefTracker()
+        self.state = ModuleContext(
+            self._context, hooks or FxImporterHooks(), self, accepts, tracker
+        )
+        self.context_cache = ContextCache(
+            self._context,
+            py_attr_tracker=tracker,
+            types=self.state.types,
+            locations=self.state.locations,
+        )
+        # Under these names subclasses of GraphNodeImporter know them.
+        self._c, self._cc, self._hooks = self._context, self.context_cache, self.state.hooks
         self.symbol_table = ir.SymbolTable(self._module.operation)
-        self._state.hooks.prepare_module(self._module.operation)
+        self.state.hooks.prepare_module(self._module.operation)
 
     def _check_dialects(self) -> None:
         for name in ("builtin", "func", "torch"):
@@ -131,7 +146,7 @@ class FxImporter:
         }
         stored = {target: producer for producer, target in signature.buffers_to_mutate.items()}
         specs = {spec.arg.name: spec for spec in signature.input_specs}
-        hooks = self._state.hooks
+        hooks = self.state.hooks
 
         def enter(graph: GraphImporter, placeholder: Node, argument: Callable) -> None:
             spec = specs[placeholder.name]
@@ -187,8 +202,8 @@ class FxImporter:
     def _state_value(
         self, graph: GraphImporter, tensor: torch.Tensor, name: str, info: InputInfo
     ) -> ir.Value:
-        if self._state.hooked("resolve_input"):
-            value = _hooked(graph, lambda: self._state.hooks.resolve_input(graph, tensor, info))
+        if self.state.hooked("resolve_input"):
+            value = _hooked(graph, lambda: self.state.hooks.resolve_input(graph, tensor, info))
             if value is not None:
                 return value
         return graph.literal(tensor, name, info)
@@ -265,7 +280,7 @@ class FxImporter:
         module when either fails.
         """
         nodes = list(graph.nodes)
-        context, state = self._context, self._state
+        context, state = self._context, self.state
         location = _first_location(state, nodes)
         inputs: list[ir.Type] = []
         with context, location:
@@ -285,7 +300,7 @@ class FxImporter:
                 builder = BlockBuilder(block, state.types, state.literals)
                 builder.location = location
                 symbols = None if ranges is None else SymbolBinder(builder, ranges)
-                importer = self._graph_importer(state, builder, symbols)
+                importer = self._graph_importer.create(state, builder, symbols)
                 if symbols is not None:
                     symbols.declare_all()
 
