@@ -22,17 +22,17 @@ def graph_of(build):
 
 def test_an_argument_is_named_with_its_operator_and_line():
     def build(graph, x):
-        node = graph.call_function(torch.ops.aten.add.Tensor, (x, x), {"alpha": 1j})
+        node = graph.call_function(torch.ops.aten.add.Tensor, (x, x), {"alpha": "half"})
         node.meta["val"] = torch.empty(2)
         node.meta["stack_trace"] = (
             '  File "model.py", line 12, in forward\n    return block(x)\n'
-            '  File "block.py", line 7, in block\n    return x + 1j * x\n'
+            '  File "block.py", line 7, in block\n    return x.add(x, alpha=half)\n'
         )
         return node
 
     message = (
-        "aten.add.Tensor, argument 'alpha': an int or a float is wanted, not complex 1j "
-        "(at block.py:7, in block: return x + 1j * x)"
+        "aten.add.Tensor, argument 'alpha': an int, a float or a complex is wanted, "
+        "not str 'half' (at block.py:7, in block: return x.add(x, alpha=half))"
     )
     with pytest.raises(fx.TorchMlirCompilerError, match=re.escape(message)):
         fx.stateless_fx_import(graph_of(build))

@@ -7,7 +7,7 @@ then only calls it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,7 +38,7 @@ def tensor(graph: GraphImporter, arg: Any) -> ir.Value:
         return value
     if isinstance(arg, torch.Tensor):
         return graph.literal(arg, "constant")
-    if isinstance(arg, bool):
+    if isinstance(arg, (bool, complex)):
         return graph.literal(torch.tensor(arg), "constant")
     if isinstance(arg, (int, float)):
         return _scalar_as_tensor(graph, arg, graph.builder.constant(arg))
@@ -50,6 +50,8 @@ def _scalar_as_tensor(graph: GraphImporter, scalar: Any, value: ir.Value) -> ir.
         dtype, value = torch.bool, graph.coerce(value, graph.types.int)
     elif isinstance(scalar, (int, torch.SymInt)):
         dtype = torch.int64
+    elif isinstance(scalar, complex):
+        dtype = torch.tensor(0j).dtype
     else:
         dtype = torch.get_default_dtype()
     builder = graph.builder
@@ -91,11 +93,13 @@ def boolean(graph: GraphImporter, arg: Any) -> ir.Value:
 
 
 def number(graph: GraphImporter, arg: Any) -> ir.Value:
-    """A `Scalar`: an int or a float; a bool is the int 0 or 1."""
+    """A `Scalar`: an int, a float or a complex number; a bool is the int 0 or 1."""
     if isinstance(arg, bool):
         return graph.builder.constant(int(arg))
     if isinstance(arg, (int, float)):
         return graph.builder.constant(arg)
+    if isinstance(arg, complex):
+        return complex_number(graph, arg)
     if type(arg) is Node:
         value = graph.value(arg)
         if arg not in graph.scalars:
@@ -103,7 +107,18 @@ def number(graph: GraphImporter, arg: Any) -> ir.Value:
         if value.type == graph.types.bool:
             return graph.coerce(value, graph.types.int)
         return value
-    raise Unsupported(f"an int or a float is wanted, not {_describe(arg)}")
+    raise Unsupported(f"an int, a float or a complex is wanted, not {_describe(arg)}")
+
+
+def complex_number(graph: GraphImporter, arg: Any) -> ir.Value:
+    """A complex number, which the dialect has no constant for: it is made of two floats."""
+    if type(arg) is Node:
+        return graph.value(arg)
+    if isinstance(arg, (bool, int, float, complex)):
+        constant = graph.builder.constant
+        parts = [constant(float(arg.real)), constant(float(arg.imag))]
+        return graph.operation("aten.Complex.float_float", [graph.types.number], parts).results[0]
+    raise Unsupported(f"a complex is wanted, not {_describe(arg)}")
 
 
 def string(graph: GraphImporter, arg: Any) -> ir.Value:
@@ -126,24 +141,65 @@ def device(graph: GraphImporter, arg: Any) -> ir.Value:
     raise Unsupported(f"a device is wanted, not {_describe(arg)}")
 
 
+def generator(graph: GraphImporter, arg: Any) -> ir.Value:
+    """A generator of random numbers, which is no constant: it has to be an input."""
+    if type(arg) is Node:
+        return graph.value(arg)
+    raise Unsupported(
+        "a generator is a stream of random numbers, which has no constant: leave it out, or make "
+        f"it an input of the program ({_describe(arg)})"
+    )
+
+
+def optional_generator(graph: GraphImporter, arg: Any) -> ir.Value:
+    """A generator or None; PyTorch's default generator is what None stands for."""
+    if arg is None or arg is torch.default_generator:
+        return graph.builder.constant(None)
+    return generator(graph, arg)
+
+
 def anything(graph: GraphImporter, arg: Any) -> ir.Value:
     """A value whose kind the schema leaves open: it takes the kind that it has."""
     if type(arg) is Node:
         return graph.value(arg)
     if isinstance(arg, torch.Tensor):
         return graph.literal(arg, "constant")
+    if isinstance(arg, complex):
+        return complex_number(graph, arg)
     if isinstance(arg, (list, tuple)):
         values = [anything(graph, element) for element in arg]
         elements = {_element_text(value.type) for value in values}
-        if len(elements) != 1:
-            raise Unsupported(f"{_describe(arg)} does not hold elements of one type")
-        return graph.builder.list_of(elements.pop(), values)
+        if len(elements) == 1:
+            return graph.builder.list_of(elements.pop(), values)
+        if isinstance(arg, tuple):
+            return _tuple(graph, values)
+        raise Unsupported(f"{_describe(arg)} does not hold elements of one type")
+    if isinstance(arg, Mapping):
+        return _dict(graph, arg, anything, anything)
     return graph.builder.constant(arg)
 
 
 def _element_text(kind: ir.Type) -> str:
     text = str(kind).removeprefix("!torch.")
     return "vtensor" if text.startswith("vtensor<") else text
+
+
+def _tuple(graph: GraphImporter, values: Sequence[ir.Value]) -> ir.Value:
+    elements = ", ".join(str(value.type).removeprefix("!torch.") for value in values)
+    kind = graph.types.parse(f"!torch.tuple<{elements}>")
+    return graph.builder.value("torch.prim.TupleConstruct", kind, values)
+
+
+def _dict(
+    graph: GraphImporter, arg: Mapping[Any, Any], key: Converter, value: Converter
+) -> ir.Value:
+    keys = [key(graph, element) for element in arg]
+    values = [value(graph, element) for element in arg.values()]
+    kinds = [{_element_text(element.type) for element in part} for part in (keys, values)]
+    if any(len(kind) != 1 for kind in kinds):
+        raise Unsupported(f"{_describe(arg)} does not hold keys of one type and values of one type")
+    kind = graph.types.parse(f"!torch.dict<{kinds[0].pop()}, {kinds[1].pop()}>")
+    return graph.builder.value("torch.prim.DictConstruct", kind, [*keys, *values])
 
 
 def unsupported(kind: str) -> Converter:
@@ -182,6 +238,34 @@ def list_of(inner: Converter, element: str, size: int | None) -> Converter:
     return convert
 
 
+def tuple_of(inner: Sequence[Converter]) -> Converter:
+    """A tuple, each of whose elements its own converter takes."""
+
+    def convert(graph: GraphImporter, arg: Any) -> ir.Value:
+        if type(arg) is Node:
+            return graph.value(arg)
+        if isinstance(arg, (list, tuple)) and len(arg) == len(inner):
+            return _tuple(
+                graph, [convert(graph, element) for convert, element in zip(inner, arg, strict=True)]
+            )
+        raise Unsupported(f"a tuple of {len(inner)} is wanted, not {_describe(arg)}")
+
+    return convert
+
+
+def dict_of(key: Converter, value: Converter) -> Converter:
+    """A dict whose keys and values the two take."""
+
+    def convert(graph: GraphImporter, arg: Any) -> ir.Value:
+        if type(arg) is Node:
+            return graph.value(arg)
+        if isinstance(arg, Mapping):
+            return _dict(graph, arg, key, value)
+        raise Unsupported(f"a dict is wanted, not {_describe(arg)}")
+
+    return convert
+
+
 # JIT type kind: (converter, how the dialect spells the type within a list)
 _SIMPLE: dict[str, tuple[Converter, str]] = {
     "TensorType": (tensor, "vtensor"),
@@ -195,9 +279,10 @@ _SIMPLE: dict[str, tuple[Converter, str]] = {
     "BoolType": (boolean, "bool"),
     "SymBoolType": (boolean, "bool"),
     "NumberType": (number, "number"),
+    "ComplexType": (complex_number, "number"),
     "StringType": (string, "str"),
     "DeviceObjType": (device, "Device"),
-    "GeneratorType": (unsupported("Generator"), "Generator"),
+    "GeneratorType": (generator, "Generator"),
     "AnyType": (anything, "any"),
     "VarType": (anything, "any"),
 }
@@ -211,8 +296,18 @@ def converter_for(jit_type: Any, size: int | None = None) -> tuple[Converter, st
     kind = jit_type.kind()
     if kind == "OptionalType":
         inner, text = converter_for(jit_type.getElementType(), size)
+        if inner is generator:
+            return optional_generator, f"optional<{text}>"
         return optional(inner), f"optional<{text}>"
     if kind == "ListType":
         inner, text = converter_for(jit_type.getElementType())
         return list_of(inner, text, size), f"list<{text}>"
+    if kind == "TupleType":
+        parts = [converter_for(element) for element in jit_type.elements()]
+        texts = ", ".join(text for _, text in parts)
+        return tuple_of([convert for convert, _ in parts]), f"tuple<{texts}>"
+    if kind == "DictType":
+        key, key_text = converter_for(jit_type.getKeyType())
+        value, value_text = converter_for(jit_type.getValueType())
+        return dict_of(key, value), f"dict<{key_text}, {value_text}>"
     return _SIMPLE.get(kind) or (unsupported(str(jit_type)), "any")

@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 from .. import ir, operators
 from ..compiler_utils import TorchMlirCompilerError
 from . import higher_order
+from .arguments import anything
 from .builder import BlockBuilder
 from .context import ModuleContext
 from .errors import Unsupported, node_error
@@ -28,7 +29,7 @@ Deferred = Callable[[], ir.Value]
 # is missing), or what will make the value once it is used.
 Binding = ir.Value | list[ir.Value | None] | Deferred
 
-_SCALARS = (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+_SCALARS = (int, float, bool, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class GraphImporter:
@@ -261,6 +262,13 @@ class GraphImporter:
         if len(args) > 1 and self._is_scalar(args[1]):
             target = scalar_overload(target, args)
         signature = self.module.signature(target)
+        if signature.writes_to is not None:
+            raise Unsupported(
+                "the operator writes to it, and tensors of a graph are values: functionalise the "
+                "program first (ExportedProgram.run_decompositions, "
+                "torch.func.functionalize)",
+                signature.writes_to,
+            )
         operands = self.operands(signature, args, kwargs)
         count = signature.result_count
         if count == 1:
@@ -280,7 +288,7 @@ class GraphImporter:
     def _is_scalar(self, arg: Any) -> bool:
         if isinstance(arg, Node):
             return arg in self.scalars
-        return isinstance(arg, (int, float))
+        return isinstance(arg, (int, float, complex))
 
     def operands(
         self, signature: Signature, args: tuple, kwargs: Mapping[str, Any]
@@ -319,6 +327,6 @@ class GraphImporter:
                 return self.value(value)
             if isinstance(value, torch.Tensor):
                 return self.literal(value, name)
-            return self.builder.constant(value)
+            return anything(self, value)
         except Unsupported as problem:
             raise TorchMlirCompilerError(f"{name} of the program: {problem.reason}") from problem

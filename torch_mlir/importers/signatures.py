@@ -40,6 +40,8 @@ class Signature:
     in_dialect: bool
     parameters: tuple[Parameter, ...]
     result_count: int
+    # The first argument that the operator writes to.
+    writes_to: str | None = None
 
 
 def operation_name(schema: Any) -> str:
@@ -63,11 +65,12 @@ def signature_of(schema: Any, accepts: Callable[[str], bool]) -> Signature:
     name = operation_name(schema)
     own = tuple(_parameter(argument, i) for i, argument in enumerate(schema.arguments))
     results = len(schema.returns)
+    written = next((a.name for a in schema.arguments if a.alias_info and a.alias_info.is_write), None)
     entry = operators.load().get(name.removeprefix("torch."))
     if entry is None or not accepts(name):
-        return Signature(name, False, own, results)
+        return Signature(name, False, own, results, written)
     if [a.name for a in entry.arguments] == [p.name for p in own]:
-        return Signature(name, len(entry.results) == results, own, results)
+        return Signature(name, len(entry.results) == results, own, results, written)
     dialect = torch._C.parse_schema(entry.text)
     by_name = {parameter.name: parameter for parameter in own}
     parameters = tuple(
@@ -79,4 +82,4 @@ def signature_of(schema: Any, accepts: Callable[[str], bool]) -> Signature:
         and len(dialect.returns) == results
         and all(p.position is not None or p.default is not REQUIRED for p in parameters)
     )
-    return Signature(name, representable, parameters if representable else own, results)
+    return Signature(name, representable, parameters if representable else own, results, written)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,7 +21,13 @@ _SCALARS: dict[type, str] = {
     torch.SymInt: "!torch.int",
     torch.SymFloat: "!torch.float",
     torch.SymBool: "!torch.bool",
+    complex: "!torch.number",
     torch.device: "!torch.Device",
+    torch.Generator: "!torch.Generator",
+    # The dialect numbers these.
+    torch.dtype: "!torch.int",
+    torch.layout: "!torch.int",
+    torch.memory_format: "!torch.int",
 }
 
 
@@ -104,6 +110,9 @@ class TypeCache:
             return scalar
         if isinstance(value, (list, tuple)):
             return self.parse(f"!torch.list<{self._list_element(value)}>")
+        if isinstance(value, Mapping):
+            key, element = self._list_element(list(value)), self._list_element([*value.values()])
+            return self.parse(f"!torch.dict<{key}, {element}>")
         raise Unsupported(
             f"a value of type {type(value).__name__} has no type in the Torch dialect"
         )
