@@ -5,6 +5,7 @@
 
 #include "bindings/TorchTypes.h"
 #include "capi/Registration.h"
+#include "capi/Resources.h"
 
 #include "mlir/Bindings/Python/IRCore.h"
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
@@ -37,6 +38,18 @@ NB_MODULE(_torchMlir, module) {
         return names;
       },
       nb::arg("registry"), "Names of the dialects in a registry, sorted.");
+
+  module.def(
+      "resource_elements_as",
+      [](MlirAttribute attribute, MlirType type) {
+        MlirAttribute result = torchMlirDenseResourceElementsAttrGetAs(attribute, type);
+        if (mlirAttributeIsNull(result))
+          throw nb::value_error("not elements in a resource blob that fit the type");
+        return result;
+      },
+      nb::arg("attribute"), nb::arg("type"),
+      "The elements of a DenseResourceElementsAttr, in the same blob, with a type that differs "
+      "in the sign of its integers at most. Raises ValueError where they don't fit.");
 
   // MLIR keeps the contexts that a thread has entered in a thread_local, which
   // outlives the interpreter: one that was never left would be freed without it.

@@ -1,0 +1,30 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "capi/Resources.h"
+
+#include "mlir/CAPI/IR.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+
+using namespace mlir;
+
+/// Whether elements of the two types have the same bits: integers that differ in their sign do.
+static bool haveSameBits(Type left, Type right) {
+  if (left == right)
+    return true;
+  return isa<IntegerType>(left) && isa<IntegerType>(right) &&
+         left.getIntOrFloatBitWidth() == right.getIntOrFloatBitWidth();
+}
+
+MlirAttribute torchMlirDenseResourceElementsAttrGetAs(MlirAttribute attribute,
+                                                      MlirType shapedType) {
+  auto elements = dyn_cast<DenseResourceElementsAttr>(unwrap(attribute));
+  auto type = dyn_cast<ShapedType>(unwrap(shapedType));
+  if (!elements || !type || !type.hasStaticShape() ||
+      type.getShape() != elements.getType().getShape() ||
+      !haveSameBits(type.getElementType(), elements.getType().getElementType()))
+    return wrap(Attribute());
+  return wrap(DenseResourceElementsAttr::get(type, elements.getRawHandle()));
+}
