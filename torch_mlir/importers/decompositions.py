@@ -8,10 +8,11 @@ pieces, and fewer where those pieces are ones that such compilers lack.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+import torch._prims_common as utils
 from torch._decomp import core_aten_decompositions, get_decompositions
 
 # Operators, or single overloads, that are decomposed beyond PyTorch's own core list.
@@ -65,6 +66,50 @@ def _present(names: Iterable[str]) -> list[Any]:
     return found
 
 
+def _flash_attention_keeps_layout() -> bool:
+    """Whether the CPU's flash attention lays its result out as its query.
+
+    Where it does, exported programs rely on it, and PyTorch's own decomposition, which gives one
+    fixed layout, breaks the views that they hold.
+    """
+    packet = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    if packet is None:
+        return False
+    found = []
+    for order in ((0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3)):
+        query = _laid_out(torch.empty(2, 3, 5, 7, device="meta"), order)
+        found.append(packet(query, query, query)[0].stride() == query.stride())
+    return all(found)
+
+
+def _laid_out(tensor: torch.Tensor, order: Sequence[int]) -> torch.Tensor:
+    """`tensor` with its dimensions from the slowest to the fastest in memory in this order."""
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return tensor.permute(order).contiguous().permute(back)
+
+
+def _flash_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`_scaled_dot_product_flash_attention_for_cpu` in parts, with the layout of the query."""
+    grouped = {"enable_gqa": True} if query.size(1) != key.size(1) else {}
+    output, weights = torch.ops.aten._scaled_dot_product_attention_math.default(
+        query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, **grouped
+    )
+    order = utils.compute_elementwise_output_logical_to_physical_perm(query)
+    if isinstance(order, tuple):
+        # Newer ones tell as well whether the order is ambiguous.
+        order = order[0]
+    return _laid_out(output, order), weights
+
+
 @functools.cache
 def get_decomposition_table() -> dict[Any, Callable]:
     """Operator overload to its decomposition, for `ExportedProgram.run_decompositions`."""
@@ -75,4 +120,7 @@ def get_decomposition_table() -> dict[Any, Callable]:
         if overload._overloadpacket not in kept_whole
     }
     table.update(get_decompositions(_present(_ALSO)))
+    if _flash_attention_keeps_layout():
+        packet = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        table[packet.default] = _flash_attention
     return table
