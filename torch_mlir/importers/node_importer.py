@@ -288,4 +288,3 @@ class GraphNodeImporter(GraphImporter):
             return
         with self._at(loc):
             super()._call(node)
-

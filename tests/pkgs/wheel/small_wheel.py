@@ -100,6 +100,7 @@ def good_files(folder: Path) -> dict[str, bytes]:
     text = {
         "torch_mlir/__init__.py": '"""A PyTorch importer."""\n',
         "torch_mlir/cli.py": "def main() -> int:\n    return 0\n",
+        "torch_mlir/dynamo.py": "def backend(gm, example_inputs): ...\n",
         "torch_mlir/py.typed": "",
         f"{LIBS}/__init__.py": "from ._mlir import *\n",
         f"{LIBS}/_mlir.pyi": "def create() -> object: ...\n",
@@ -123,7 +124,10 @@ def good_files(folder: Path) -> dict[str, bytes]:
             "Root-Is-Purelib: false\n"
             "Tag: cp311-cp311-linux_x86_64\n"
         ),
-        f"{DIST_INFO}/entry_points.txt": "[console_scripts]\ntorch-mlir = torch_mlir.cli:main\n",
+        f"{DIST_INFO}/entry_points.txt": (
+            "[console_scripts]\ntorch-mlir = torch_mlir.cli:main\n"
+            "\n[torch_dynamo_backends]\ntorch_mlir = torch_mlir.dynamo:backend\n"
+        ),
         f"{DIST_INFO}/licenses/LICENSE": (ROOT / "LICENSE").read_text(),
     }
     files = {name: content.encode() for name, content in text.items()}

@@ -399,6 +399,15 @@ def _(s: Spoiler) -> None:
     del s.files[ENTRY_POINTS]
 
 
+@spoils(
+    "lacks its backend of torch.compile",
+    "entry-point",
+    r"lacks torch_mlir in \[torch_dynamo_backends\]",
+)
+def _(s: Spoiler) -> None:
+    s.replace(ENTRY_POINTS, "[torch_dynamo_backends]", "[other]")
+
+
 @spoils("has a command to no module", "entry-point", r"leads to torch_mlir.main, which isn't in")
 def _(s: Spoiler) -> None:
     s.replace(ENTRY_POINTS, "torch_mlir.cli:main", "torch_mlir.main:main")
