@@ -16,6 +16,7 @@ from ..compiler_utils import TorchMlirCompilerError
 from . import higher_order
 from .arguments import anything
 from .builder import BlockBuilder
+from .checks import CHECKS
 from .context import ModuleContext
 from .errors import Unsupported, node_error
 from .hooks import InputInfo
@@ -211,16 +212,16 @@ class GraphImporter:
         """Tell the symbolic sizes of a node's tensor."""
         tensor = node.meta.get("val")
         if self.symbols is not None and isinstance(tensor, torch.Tensor):
-            self.symbols.bind(self.value(node), tensor)
+            self.symbols.bind(self.value(node), tensor, self.builder)
 
     def _call(self, node: Node) -> None:
         target = node.target
         if target is operator.getitem:
             self._getitem(node)
         elif target in REWRITES:
-            call = REWRITES[target](node)
-            if call is not None:
-                self._overload(node, *call)
+            self._overload(node, *REWRITES[target](node))
+        elif target in CHECKS and CHECKS[target](self, node):
+            return
         elif isinstance(target, OpOverload):
             self._overload(node, target, node.args, node.kwargs)
         elif isinstance(target, HigherOrderOperator):

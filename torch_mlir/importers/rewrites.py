@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operators that are imported as another one, because consumers know that other one.
 
-A rewrite looks at a node and answers with a call: operator and arguments. None drops the node,
-which then must have no result.
+A rewrite looks at a node and answers with a call: operator and arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Call(NamedTuple):
     kwargs: dict[str, Any]
 
 
-Rewrite = Callable[[Node], Call | None]
+Rewrite = Callable[[Node], Call]
 aten = torch.ops.aten
 
 
@@ -37,11 +36,9 @@ def _local_scalar_dense(node: Node) -> Call:
         return Call(aten.Bool.Tensor, node.args[:1], {})
     if isinstance(value, (int, torch.SymInt)):
         return Call(aten.Int.Tensor, node.args[:1], {})
+    if isinstance(value, complex):
+        return Call(aten.ComplexImplicit.default, node.args[:1], {})
     return Call(aten.Float.Tensor, node.args[:1], {})
-
-
-def _drop(node: Node) -> None:
-    return None
 
 
 def _unsafe_index_put(node: Node) -> Call:
@@ -103,13 +100,6 @@ def _table() -> dict[Any, Rewrite]:
         "full_like.default": _full,
         "new_full.default": _full,
         "scalar_tensor.default": _full,
-        # What they assert stands in the types of the values, or only holds a tensor's data
-        # dependent check, which backends have nothing for.
-        "_assert_tensor_metadata.default": _drop,
-        "_assert_async.msg": _drop,
-        "_assert_async.default": _drop,
-        "sym_constrain_range.default": _drop,
-        "sym_constrain_range_for_size.default": _drop,
     }
     found: dict[Any, Rewrite] = {}
     for qualified, rewrite in by_name.items():

@@ -29,6 +29,8 @@ _ARITHMETIC: dict[Any, str] = {
     operator.floordiv: "aten.floordiv",
     operator.mod: "aten.remainder",
     operator.neg: "aten.neg",
+    operator.abs: "prim.abs",
+    abs: "prim.abs",
 }
 _COMPARISONS: dict[Any, str] = {
     operator.lt: "aten.lt",
@@ -47,6 +49,22 @@ _FLOATING: dict[Any, str] = {
     math.cos: "aten.cos",
     math.tan: "aten.tan",
     math.log: "aten.log",
+    math.log10: "aten.log10",
+    math.asin: "aten.asin",
+    math.acos: "aten.acos",
+    math.atan: "aten.atan",
+    math.sinh: "aten.sinh",
+    math.cosh: "aten.cosh",
+    math.tanh: "aten.tanh",
+    math.asinh: "aten.asinh",
+    math.acosh: "aten.acosh",
+    math.atanh: "aten.atanh",
+}
+# PyTorch's own names for some of `math`, where it has them: `torch._sym_sin` is `math.sin`.
+_SYM_MATH = ("sqrt", "exp", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+_BITS: dict[Any, str] = {
+    operator.lshift: "aten.__lshift__.int",
+    operator.rshift: "aten.__rshift__.int",
 }
 _ROUNDING: dict[Any, str] = {
     math.floor: "aten.floor.float",
@@ -57,6 +75,14 @@ _ROUNDING: dict[Any, str] = {
 def _named(*names: str) -> list[Any]:
     """Functions of `torch` by name; the installed PyTorch may lack some."""
     return [getattr(torch, name) for name in names if hasattr(torch, name)]
+
+
+def _guardless_ints() -> list[Any]:
+    """What PyTorch calls to make an int of a SymBool."""
+    from torch.fx.experimental import symbolic_shapes
+
+    name = "cast_symbool_to_symint_guardless"
+    return [getattr(symbolic_shapes, name)] if hasattr(symbolic_shapes, name) else []
 
 
 class ScalarOps:
@@ -71,25 +97,36 @@ class ScalarOps:
             on[function] = _comparison(name)
         for function, name in _FLOATING.items():
             on[function] = _floating(name)
-        for function in _named("_sym_sqrt"):
-            on[function] = _floating("aten.sqrt")
+        for function, name in _BITS.items():
+            on[function] = _bits(name)
+        for name in _SYM_MATH:
+            for function in _named(f"_sym_{name}", f"sym_{name}"):
+                on[function] = _floating(f"aten.{name}")
+        for function in [math.log2, *_named("_sym_log2")]:
+            on[function] = _log2
         for function, name in _ROUNDING.items():
             on[function] = _rounding(name)
-        on[math.trunc] = _to_int
+        on[round] = _round
+        on[operator.pos] = _same
+        on[operator.not_] = _not
+        on[math.trunc] = on[int] = _to_int
+        on[float] = _to_float
+        on[bool] = _to_bool
         on[math.pow] = on[operator.pow] = _power
         for function in [operator.and_, *_named("sym_and")]:
             on[function] = _logical("aten.__and__")
         for function in [operator.or_, *_named("sym_or")]:
             on[function] = _logical("aten.__or__")
-        for function in _named("sym_int"):
+        on[operator.xor] = _logical("aten.__xor__")
+        for function in [*_named("sym_int"), *_guardless_ints()]:
             on[function] = _to_int
         for function in _named("sym_float"):
             on[function] = _to_float
         for function in _named("sym_not"):
             on[function] = _not
-        for function in _named("sym_max"):
+        for function in [max, *_named("sym_max")]:
             on[function] = _arithmetic("prim.max")
-        for function in _named("sym_min"):
+        for function in [min, *_named("sym_min")]:
             on[function] = _arithmetic("prim.min")
         for function in _named("sym_sum"):
             on[function] = _sum
@@ -190,18 +227,52 @@ def _logical(name: str) -> Callable[[GraphImporter, tuple], ir.Value]:
     return emit
 
 
+def _bits(name: str) -> Callable[[GraphImporter, tuple], ir.Value]:
+    def emit(graph: GraphImporter, args: tuple) -> ir.Value:
+        values = [graph.coerce(value, graph.types.int) for value in _operands(graph, args)]
+        return graph.operation(name, [graph.types.int], values).results[0]
+
+    return emit
+
+
+def _log2(graph: GraphImporter, args: tuple) -> ir.Value:
+    # TorchScript has no log2 of numbers, and a quotient of logarithms is off by a bit where an
+    # exact result is wanted most, at powers of two. That of tensors is exact there.
+    types = graph.types
+    value = graph.coerce(_operands(graph, args)[0], types.float)
+    tensor = types.vtensor((), torch.float64)
+    value = graph.builder.value("torch.prim.NumToTensor.Scalar", tensor, [value])
+    value = graph.operation("aten.log2", [tensor], [value]).results[0]
+    return graph.operation("aten.Float.Tensor", [types.float], [value]).results[0]
+
+
+def _round(graph: GraphImporter, args: tuple) -> ir.Value:
+    if len(args) > 1 and args[1] is not None:
+        raise Unsupported("rounding to digits is not imported", "ndigits")
+    values, kind = _alike(graph, args[:1])
+    if kind == "int":
+        return values[0]
+    rounded = graph.operation("aten.round.float", [graph.types.float], values).results[0]
+    return graph.coerce(rounded, graph.types.int, truncate=True)
+
+
+def _same(graph: GraphImporter, args: tuple) -> ir.Value:
+    return _alike(graph, args)[0][0]
+
+
 def _power(graph: GraphImporter, args: tuple) -> ir.Value:
     values, kind = _alike(graph, args)
     if kind == "int":
-        # TorchScript's pow.int gives a float; an int to a small constant power stays an int.
-        exponent = args[1]
+        types, exponent = graph.types, args[1]
+        if isinstance(exponent, int) and exponent < 0:
+            # Python gives a float then, and so does TorchScript's operator.
+            return graph.operation("aten.pow.int", [types.float], values).results[0]
         if not isinstance(exponent, int) or not 0 < exponent <= 16:
-            raise Unsupported(f"an int to the power of {exponent} is not imported")
+            return graph.operation("aten.pow.int_to_int", [types.int], values).results[0]
         total = values[0]
         for _ in range(exponent - 1):
-            total = graph.operation("aten.mul.int", [graph.types.int], [total, values[0]]).results[
-                0
-            ]
+            pair = [total, values[0]]
+            total = graph.operation("aten.mul.int", [types.int], pair).results[0]
         return total
     return graph.operation("aten.pow.float", [graph.types.float], values).results[0]
 
@@ -212,6 +283,10 @@ def _to_int(graph: GraphImporter, args: tuple) -> ir.Value:
 
 def _to_float(graph: GraphImporter, args: tuple) -> ir.Value:
     return graph.coerce(_operands(graph, args)[0], graph.types.float)
+
+
+def _to_bool(graph: GraphImporter, args: tuple) -> ir.Value:
+    return graph.coerce(_operands(graph, args)[0], graph.types.bool)
 
 
 def _not(graph: GraphImporter, args: tuple) -> ir.Value:
@@ -230,7 +305,11 @@ def _sum(graph: GraphImporter, args: tuple) -> ir.Value:
 
 def _if_then_else(graph: GraphImporter, args: tuple) -> ir.Value:
     condition = graph.coerce(_operands(graph, args[:1])[0], graph.types.bool)
-    values, kind = _alike(graph, args[1:])
+    values = _operands(graph, args[1:])
+    if all(value.type == graph.types.bool for value in values):
+        kind = "bool"
+    else:
+        values, kind = _alike(graph, args[1:])
     return graph.choose(condition, _kind_type(graph, kind), values[0], values[1])
 
 

@@ -64,7 +64,7 @@ def affine(expression: Any, position: Mapping[str, int], context: ir.Context) ->
 
     Raises:
         NotAffine: there is something other than symbols, integers, `+`, `*`, positive powers,
-            `mod`, and floor and ceiling division in it.
+            `mod`, and floor and ceiling division by what is not known to be negative or zero.
     """
 
     def convert(term: Any) -> ir.AffineExpr:
@@ -79,11 +79,31 @@ def affine(expression: Any, position: Mapping[str, int], context: ir.Context) ->
             return _fold(ir.AffineMulExpr.get, [convert(part) for part in parts])
         if isinstance(term, sympy.Pow) and isinstance(parts[1], sympy.Integer) and parts[1] > 0:
             return _fold(ir.AffineMulExpr.get, [convert(parts[0])] * int(parts[1]))
-        # PyTorch has functions of its own for integer division; they are known by name.
-        divide = _DIVISIONS.get(type(term).__name__)
-        if divide is None:
-            raise NotAffine(str(term))
-        return divide(convert(parts[0]), convert(parts[1]))
+        if isinstance(term, (sympy.floor, sympy.ceiling)):
+            # How PyTorch 2.1 and 2.2 write a division of integers.
+            top, bottom = sympy.fraction(sympy.together(parts[0]))
+            name = "FloorDiv" if isinstance(term, sympy.floor) else "CeilDiv"
+            return divide(name, top, bottom)
+        # PyTorch has functions of its own for integers; they are known by name.
+        name = type(term).__name__
+        if name == "Identity":
+            return convert(parts[0])
+        if name == "PowByNatural" and isinstance(parts[1], sympy.Integer) and parts[1] > 0:
+            return _fold(ir.AffineMulExpr.get, [convert(parts[0])] * int(parts[1]))
+        if name == "ModularIndexing":
+            quotient = divide("FloorDiv", parts[0], parts[1])
+            return _DIVISIONS["Mod"](quotient, divisor(parts[2]))
+        if name in _DIVISIONS:
+            return divide(name, parts[0], parts[1])
+        raise NotAffine(str(term))
+
+    def divisor(term: Any) -> ir.AffineExpr:
+        if isinstance(term, (int, sympy.Integer)) and term < 1:
+            raise NotAffine(f"a division by {term}")
+        return convert(term)
+
+    def divide(name: str, top: Any, bottom: Any) -> ir.AffineExpr:
+        return _DIVISIONS[name](convert(top), divisor(bottom))
 
     return convert(expression)
 
@@ -107,40 +127,50 @@ def _fold(
 
 
 class SymbolBinder:
-    """The symbols of one function, each declared once."""
+    """The symbols of one function, each declared once in its block.
+
+    Symbols that first show up within a region, such as the branch of a conditional, are declared
+    in that region.
+    """
 
     def __init__(self, builder: BlockBuilder, ranges: Mapping[str, Range]) -> None:
         self._builder = builder
         self._ranges = ranges
-        self._values: dict[str, ir.Value] = {}
+        self._values: dict[tuple[BlockBuilder, str], ir.Value] = {}
         self._i64 = ir.IntegerType.get_signless(64, builder.context)
 
     def declare_all(self) -> None:
         """Declare every symbol that the program constrains."""
         for name in self._ranges:
-            self._symbol(name)
+            self._symbol(name, self._builder)
 
-    def _symbol(self, name: str) -> ir.Value:
-        found = self._values.get(name)
-        if found is None:
-            limits = self._ranges.get(name, Range())
-            found = self._values[name] = self._builder.value(
-                "torch.symbolic_int",
-                self._builder.types.int,
-                (),
-                {
-                    "symbol_name": ir.StringAttr.get(name, self._builder.context),
-                    "min_val": ir.IntegerAttr.get(self._i64, limits.low),
-                    "max_val": ir.IntegerAttr.get(self._i64, limits.high),
-                },
-            )
-        return found
+    def _symbol(self, name: str, builder: BlockBuilder) -> ir.Value:
+        for known in (self._builder, builder):
+            found = self._values.get((known, name))
+            if found is not None:
+                return found
+        limits = self._ranges.get(name, Range())
+        declared = self._values[builder, name] = builder.value(
+            "torch.symbolic_int",
+            builder.types.int,
+            (),
+            {
+                "symbol_name": ir.StringAttr.get(name, builder.context),
+                "min_val": ir.IntegerAttr.get(self._i64, limits.low),
+                "max_val": ir.IntegerAttr.get(self._i64, limits.high),
+            },
+        )
+        return declared
 
-    def bind(self, value: ir.Value, tensor: torch.Tensor) -> None:
+    def bind(
+        self, value: ir.Value, tensor: torch.Tensor, builder: BlockBuilder | None = None
+    ) -> None:
         """Say what the symbolic sizes of `value` are, if `tensor` has any.
 
-        A size that is not affine is bound to a symbol of its own, named by its expression.
+        `builder` fills the block that holds `value`: the function's, if it is not given. A size
+        that is not affine is bound to a symbol of its own, named by its expression.
         """
+        builder = builder or self._builder
         sizes = [_expression(size) for size in tensor.shape]
         symbols: set[str] = set()
         for size in sizes:
@@ -148,20 +178,23 @@ class SymbolBinder:
                 symbols.update(symbol.name for symbol in size.free_symbols)
         if not symbols:
             return
-        context = self._builder.context
+        context = builder.context
         names = sorted(symbols)
+        position = {name: index for index, name in enumerate(names)}
         results: list[ir.AffineExpr] = []
         for size in sizes:
-            position = {name: index for index, name in enumerate(names)}
             try:
                 results.append(affine(size, position, context))
             except NotAffine:
-                names.append(str(size))
-                results.append(ir.AffineSymbolExpr.get(len(names) - 1, context))
+                name = str(size)
+                if name not in position:
+                    position[name] = len(names)
+                    names.append(name)
+                results.append(ir.AffineSymbolExpr.get(position[name], context))
         shape = ir.AffineMap.get(0, len(names), results, context)
-        operands = [value, *(self._symbol(name) for name in names)]
+        operands = [value, *(self._symbol(name, builder) for name in names)]
         attributes = {"shape_expressions": ir.AffineMapAttr.get(shape)}
-        self._builder.emit("torch.bind_symbolic_shape", [], operands, attributes)
+        builder.emit("torch.bind_symbolic_shape", [], operands, attributes)
 
 
 def _expression(size: Any) -> Any:
