@@ -118,6 +118,10 @@ class _Frame:
             return [ir.StringAttr(attributes["symbol_name"]).value]
         if name == "torch.bind_symbolic_shape":
             return []
+        if name == "torch.runtime.assert":
+            if not operands[0]:
+                raise RuntimeError(ir.StringAttr(attributes["message"]).value)
+            return []
         if name == "torch.prim.If":
             return self.block(operation.regions[0 if operands[0] else 1].blocks[0], ())
         if name == "torch.prim.Loop":

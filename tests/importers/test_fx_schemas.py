@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 from schema_graphs import graph_of, overloads
 
 from torch_mlir import fx, ir, operators

@@ -246,7 +246,8 @@ def tuple_of(inner: Sequence[Converter]) -> Converter:
             return graph.value(arg)
         if isinstance(arg, (list, tuple)) and len(arg) == len(inner):
             return _tuple(
-                graph, [convert(graph, element) for convert, element in zip(inner, arg, strict=True)]
+                graph,
+                [convert(graph, element) for convert, element in zip(inner, arg, strict=True)],
             )
         raise Unsupported(f"a tuple of {len(inner)} is wanted, not {_describe(arg)}")
 

@@ -267,14 +267,26 @@ def _power(graph: GraphImporter, args: tuple) -> ir.Value:
         if isinstance(exponent, int) and exponent < 0:
             # Python gives a float then, and so does TorchScript's operator.
             return graph.operation("aten.pow.int", [types.float], values).results[0]
-        if not isinstance(exponent, int) or not 0 < exponent <= 16:
+        if not isinstance(exponent, int):
             return graph.operation("aten.pow.int_to_int", [types.int], values).results[0]
-        total = values[0]
-        for _ in range(exponent - 1):
-            pair = [total, values[0]]
-            total = graph.operation("aten.mul.int", [types.int], pair).results[0]
-        return total
+        return _constant_power(graph, values[0], exponent)
     return graph.operation("aten.pow.float", [graph.types.float], values).results[0]
+
+
+def _constant_power(graph: GraphImporter, base: ir.Value, exponent: int) -> ir.Value:
+    """Squares and products, which every reader knows."""
+    total, square = None, base
+    while exponent:
+        if exponent & 1:
+            total = square if total is None else _product(graph, total, square)
+        exponent >>= 1
+        if exponent:
+            square = _product(graph, square, square)
+    return graph.builder.constant(1) if total is None else total
+
+
+def _product(graph: GraphImporter, left: ir.Value, right: ir.Value) -> ir.Value:
+    return graph.operation("aten.mul.int", [graph.types.int], [left, right]).results[0]
 
 
 def _to_int(graph: GraphImporter, args: tuple) -> ir.Value:

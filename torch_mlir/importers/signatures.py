@@ -65,7 +65,9 @@ def signature_of(schema: Any, accepts: Callable[[str], bool]) -> Signature:
     name = operation_name(schema)
     own = tuple(_parameter(argument, i) for i, argument in enumerate(schema.arguments))
     results = len(schema.returns)
-    written = next((a.name for a in schema.arguments if a.alias_info and a.alias_info.is_write), None)
+    written = next(
+        (a.name for a in schema.arguments if a.alias_info and a.alias_info.is_write), None
+    )
     entry = operators.load().get(name.removeprefix("torch."))
     if entry is None or not accepts(name):
         return Signature(name, False, own, results, written)
