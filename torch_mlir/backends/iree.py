@@ -71,6 +71,11 @@ _SCALARS = {
     "f32": "float",
     "i1": "bool",
 }
+# Those that IREE's Torch input pipeline takes away.
+_TORCH_DIALECTS = {"torch", "torch_c", "tm_tensor"}
+# Bytecode tells an operation's properties by their order. Where IREE's MLIR is of another version
+# than ours, the order differs in some dialects; in these it is settled.
+_BYTECODE_DIALECTS = {"builtin", "func", "torch"}
 
 
 @dataclass(frozen=True)
@@ -144,9 +149,18 @@ class IreeBackend:
         signatures = {name: _signature(name, type) for name, type in _functions(module)}
         if not signatures:
             raise TorchMlirCompilerError("the module has no public function to compile")
-        flags = self._flags("torch" if _is_torch(module) else "auto")
+        dialects = _dialects(module)
+        takes_torch = any(
+            "!torch." in type.text
+            for signature in signatures.values()
+            for type in (*signature.arguments, *signature.results)
+        )
+        is_torch = takes_torch or bool(dialects & _TORCH_DIALECTS)
         binary, _ = iree_tools.run(
-            "iree-compile", flags, module, f"IREE does not compile the module for {self.target}:"
+            "iree-compile",
+            self._flags("torch" if is_torch else "auto"),
+            _source(module, dialects),
+            f"IREE does not compile the module for {self.target}:",
         )
         return IreeArtifact(binary, signatures)
 
@@ -263,7 +277,7 @@ def _runtime() -> Any:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("iree"):
             raise
-        raise TorchMlirCompilerError(
+        raise iree_tools.NotInstalled(
             f"IREE's runtime is not installed: pip install {iree_tools.RUNTIME_PACKAGE}"
         ) from None
     return iree.runtime
@@ -285,20 +299,25 @@ def _functions(module: ir.Module) -> list[tuple[str, ir.FunctionType]]:
     return functions
 
 
-def _is_torch(module: ir.Module) -> bool:
-    """Whether some function computes with the Torch dialect, or has its types."""
-    found = False
+def _dialects(module: ir.Module) -> set[str]:
+    """The dialects of the module's operations."""
+    names: set[str] = set()
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = operation.name.startswith("torch.")
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
 
-    for _, type in _functions(module):
-        if any("!torch." in str(part) for part in (*type.inputs, *type.results)):
-            return True
-    module.operation.walk(visit)
-    return found
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return {name.split(".")[0] for name in names}
+
+
+def _source(module: ir.Module, dialects: set[str]) -> ir.Module | bytes:
+    """What the compiler reads: the module itself as bytecode, or generic text."""
+    if dialects <= _BYTECODE_DIALECTS:
+        return module
+    text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    assert isinstance(text, str)
+    return text.encode()
 
 
 def _signature(function: str, type: ir.FunctionType) -> Signature:

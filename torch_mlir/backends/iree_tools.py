@@ -2,8 +2,8 @@
 """IREE's command-line tools, which read modules from us and tell what they refuse.
 
 The tools run as processes of their own: a compiler that crashes takes nobody with it, and what
-it writes to its standard error becomes the message of an exception. Modules travel as MLIR
-bytecode, through a pipe.
+it writes to its standard error becomes the message of an exception. Modules travel through a
+pipe.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class Diagnostic:
         return f"{where}{self.message}{what}"
 
 
+class NotInstalled(TorchMlirCompilerError):
+    """A package of IREE's is not installed; the message names it."""
+
+
 class IreeError(TorchMlirCompilerError):
     """IREE refuses a module, or fails on it.
 
@@ -80,10 +84,10 @@ def find(tool: str) -> str:
     """The path of one of IREE's compiler tools.
 
     Raises:
-        TorchMlirCompilerError: the package that holds it is not installed.
+        NotInstalled: the package that holds it is not installed.
     """
     if not _installed("iree.compiler"):
-        raise TorchMlirCompilerError(
+        raise NotInstalled(
             f"{tool} is not installed: it comes with the package {COMPILER_PACKAGE} "
             f"(pip install {COMPILER_PACKAGE})"
         )
@@ -92,9 +96,7 @@ def find(tool: str) -> str:
     try:
         return str(find_tool(tool))
     except ValueError as error:
-        raise TorchMlirCompilerError(
-            f"the installed {COMPILER_PACKAGE} has no {tool}: {error}"
-        ) from None
+        raise NotInstalled(f"the installed {COMPILER_PACKAGE} has no {tool}: {error}") from None
 
 
 def _installed(module: str) -> bool:
@@ -104,20 +106,22 @@ def _installed(module: str) -> bool:
         return False
 
 
-def run(tool: str, flags: Iterable[str], module: ir.Module, summary: str) -> tuple[bytes, str]:
+def run(
+    tool: str, flags: Iterable[str], module: ir.Module | bytes, summary: str
+) -> tuple[bytes, str]:
     """Run a tool on a module.
 
     Args:
         tool: `iree-compile` or `iree-opt`.
         flags: what the tool is told besides `-` and `-o -`.
-        module: goes to the tool's standard input, as bytecode.
+        module: goes to the tool's standard input, as bytecode; bytes go there as they are.
         summary: the first line of the error if the tool fails.
 
     Returns:
         What the tool wrote to its standard output, and to its standard error.
 
     Raises:
-        TorchMlirCompilerError: the tool is not installed.
+        NotInstalled: the package that holds the tool is not installed.
         IreeError: the tool reports an error, or dies.
     """
     command = [find(tool), "-", "-o", "-", *flags]
@@ -126,7 +130,10 @@ def run(tool: str, flags: Iterable[str], module: ir.Module, summary: str) -> tup
         assert process.stdin is not None
         try:
             try:
-                module.operation.write_bytecode(process.stdin)
+                if isinstance(module, bytes):
+                    process.stdin.write(module)
+                else:
+                    module.operation.write_bytecode(process.stdin)
                 process.stdin.close()
             except BrokenPipeError:
                 pass  # It gave up before it read everything, and says why.
