@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
-from ..importers.decompositions import get_decomposition_table
+from ..importers.decompositions import DEFAULT_DECOMPOSITIONS, get_decomposition_table
 
-__all__ = ["get_decomposition_table"]
+__all__ = [
+    "DEFAULT_DECOMPOSITIONS",
+    "get_decomposition_table",
+    "get_expanded_decomposition_table",
+]
+
+get_expanded_decomposition_table = get_decomposition_table

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,12 +16,14 @@ from ..importers.dtypes import LAYOUT_TO_INT as TORCH_LAYOUT_TO_INT
 from ..importers.dtypes import MEMORY_FORMAT_TO_INT as TORCH_MEMORY_FORMAT_TO_INT
 from ..importers.hooks import FxImporterHooks, InputInfo
 from ..importers.node_importer import ContextCache, GraphNodeImporter
-from ..importers.program import FxImporter
+from ..importers.program import REQUIRED_DIALECTS, FxImporter
 from ..importers.references import Empty, EmptyType, RefMapping, RefTracker
 from ..importers.types import TypeCache
 
 __all__ = [
+    "REQUIRED_DIALCTS",
     "TORCH_DTYPE_TO_INT",
+    "TORCH_DTYPE_TO_MLIR_TYPE",
     "TORCH_DTYPE_TO_MLIR_TYPE_ASM",
     "TORCH_LAYOUT_TO_INT",
     "TORCH_MEMORY_FORMAT_TO_INT",
@@ -35,6 +39,15 @@ __all__ = [
     "create_mlir_tensor_type",
     "is_symbolic",
 ]
+
+
+# Spelled as upstream spells it.
+REQUIRED_DIALCTS = list(REQUIRED_DIALECTS)
+
+# Element types by dtype, each made in the context that is current.
+TORCH_DTYPE_TO_MLIR_TYPE: dict[torch.dtype, Callable[[], ir.Type]] = {
+    dtype: partial(ir.Type.parse, text) for dtype, text in TORCH_DTYPE_TO_MLIR_TYPE_ASM.items()
+}
 
 
 def create_mlir_tensor_type(tensor: torch.Tensor) -> ir.Type:

@@ -66,6 +66,10 @@ def _present(names: Iterable[str]) -> list[Any]:
     return found
 
 
+# The operators themselves, for callers that make a table of their own out of them and others.
+DEFAULT_DECOMPOSITIONS: list[Any] = _present(_ALSO)
+
+
 def _flash_attention_keeps_layout() -> bool:
     """Whether the CPU's flash attention lays its result out as its query.
 
@@ -119,7 +123,7 @@ def get_decomposition_table() -> dict[Any, Callable]:
         for overload, decomposition in core_aten_decompositions().items()
         if overload._overloadpacket not in kept_whole
     }
-    table.update(get_decompositions(_present(_ALSO)))
+    table.update(get_decompositions(DEFAULT_DECOMPOSITIONS))
     if _flash_attention_keeps_layout():
         packet = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         table[packet.default] = _flash_attention

@@ -248,12 +248,12 @@ class GraphNodeImporter(GraphImporter):
             return convert(self, arg)
 
     def _import_list_argument(
-        self, loc: ir.Location | None, arg: Any, expected_jit_type: Any = None
+        self, loc: ir.Location | None, arg: Any, expected_jit_type: Any
     ) -> ir.Value:
         return self._import_argument(loc, arg, expected_jit_type)
 
     def _import_default_value(
-        self, loc: ir.Location | None, arg: Any, expected_jit_type: Any = None
+        self, loc: ir.Location | None, arg: Any, expected_jit_type: Any
     ) -> ir.Value:
         return self._import_argument(loc, arg, expected_jit_type)
 

@@ -22,7 +22,9 @@ from .node_importer import ContextCache, GraphNodeImporter
 from .references import RefTracker
 from .symbols import Range, SymbolBinder, ranges_of
 
-__all__ = ["FxImporter"]
+__all__ = ["REQUIRED_DIALECTS", "FxImporter"]
+
+REQUIRED_DIALECTS = ("builtin", "func", "torch")
 
 
 class FxImporter:
@@ -72,7 +74,7 @@ class FxImporter:
         self.state.hooks.prepare_module(self._module.operation)
 
     def _check_dialects(self) -> None:
-        for name in ("builtin", "func", "torch"):
+        for name in REQUIRED_DIALECTS:
             try:
                 self._context.dialects[name]
             except IndexError:
