@@ -14,8 +14,12 @@ from torch.export import ExportedProgram  # noqa: E402  torch may be missing, se
 from torch.fx import GraphModule  # noqa: E402
 
 from . import ir  # noqa: E402
-from .compiler_utils import OutputType, TorchMlirCompilerError  # noqa: E402
-from .importers.consumers import consumer  # noqa: E402
+from .compiler_utils import (  # noqa: E402
+    BackendLoweringOptions,
+    OutputType,
+    TorchMlirCompilerError,
+)
+from .importers.consumers import Accepts, consumer  # noqa: E402
 from .importers.decompositions import get_decomposition_table  # noqa: E402
 from .importers.hooks import FxImporterHooks, InputInfo  # noqa: E402
 from .importers.program import FxImporter  # noqa: E402
@@ -57,7 +61,8 @@ def export_and_import(
     Args:
         f: a module, which is exported for `args` and `kwargs`; or a program that was exported
             already, which is left as it is.
-        output_type: how far to lower; only `raw`, the import itself, needs nothing else.
+        output_type: how far to lower. `raw`, the import itself, needs nothing else; the others
+            need IREE's compiler (iree-base-compiler), as `torch_mlir.lowering.lower` says.
         fx_importer: imports the program, into its own module; a new one by default.
         dynamic_shapes: the sizes that stay open, as `torch.export.export` takes them.
         strict: trace with TorchDynamo rather than by running Python.
@@ -68,10 +73,14 @@ def export_and_import(
             empty one decomposes nothing.
         func_name: the name of the function.
         enable_graph_printing: print the graph that is imported.
-        verbose: print the imported module.
-        enable_ir_printing, backend_legal_ops, allow_non_finites: for the lowering.
+        verbose: print the imported module, and the lowered one after each stage.
+        enable_ir_printing: write the module to the standard error after each pass of the
+            lowering.
+        backend_legal_ops: operators that the lowering does not decompose, e.g. `aten.linear`.
+        allow_non_finites: the lowered module may use infinities and NaNs of its own.
         target: who reads the module. `"iree"` writes the operators that IREE does not register
-            as `torch.operator`; None uses the whole dialect.
+            as `torch.operator`; so does None where the module is lowered, and uses the whole
+            dialect otherwise.
 
     Returns:
         The module. Its literals point at the memory of the program's tensors.
@@ -80,7 +89,7 @@ def export_and_import(
         TorchMlirCompilerError: something in the program has no translation, or the lowering
             is not available. Errors of `torch.export` pass through.
     """
-    wanted = OutputType.get(output_type)
+    wanted = _available(output_type)
     program = f
     if not isinstance(program, ExportedProgram):
         program = _export(f, args, kwargs, dynamic_shapes, strict)
@@ -97,7 +106,7 @@ def export_and_import(
         program = program.run_decompositions(decomposition_table)
     if enable_graph_printing:
         program.graph_module.print_readable()
-    accepts = None if target is None else consumer(target)
+    accepts = _accepts(target, wanted)
     importer = fx_importer or FxImporter(hooks=hooks, accepts=accepts)
     load = (
         importer.import_program if experimental_support_mutation else importer.import_frozen_program
@@ -107,7 +116,14 @@ def export_and_import(
         func_name=func_name,
         import_symbolic_shape_expressions=import_symbolic_shape_expressions,
     )
-    return _lower(importer.module, wanted, verbose)
+    return _lower(
+        importer.module,
+        wanted,
+        verbose=verbose,
+        enable_ir_printing=enable_ir_printing,
+        backend_legal_ops=backend_legal_ops,
+        allow_non_finites=allow_non_finites,
+    )
 
 
 def stateless_fx_import(
@@ -130,12 +146,19 @@ def stateless_fx_import(
     Raises:
         TorchMlirCompilerError: something in the graph has no translation.
     """
-    wanted = OutputType.get(output_type)
+    wanted = _available(output_type)
     if enable_graph_printing:
         gm.print_readable()
-    importer = fx_importer or FxImporter(hooks=hooks)
+    importer = fx_importer or FxImporter(hooks=hooks, accepts=_accepts(None, wanted))
     importer.import_graph_module(gm, func_name=model_name)
-    return _lower(importer.module, wanted, verbose)
+    return _lower(
+        importer.module,
+        wanted,
+        verbose=verbose,
+        enable_ir_printing=enable_ir_printing,
+        backend_legal_ops=backend_legal_ops,
+        allow_non_finites=allow_non_finites,
+    )
 
 
 def _export(
@@ -161,12 +184,43 @@ def _export(
     return torch.export.export(module, args, kwargs, **options)
 
 
-def _lower(module: ir.Module, output_type: OutputType, verbose: bool) -> ir.Module:
+def _available(output_type: str | OutputType) -> OutputType:
+    """The output type, if what is installed lowers to it; found out before the work is done."""
+    wanted = OutputType.get(output_type)
+    if wanted is not OutputType.RAW:
+        from .lowering import require
+
+        require(wanted)
+    return wanted
+
+
+def _accepts(target: str | None, output_type: OutputType) -> Accepts | None:
+    # IREE's passes do the lowering, so IREE reads the module.
+    lowers = output_type is not OutputType.RAW
+    name = "iree" if target is None and lowers else target
+    return None if name is None else consumer(name)
+
+
+def _lower(
+    module: ir.Module,
+    output_type: OutputType,
+    *,
+    verbose: bool,
+    enable_ir_printing: bool,
+    backend_legal_ops: list[str] | None,
+    allow_non_finites: bool,
+) -> ir.Module:
     if verbose:
         print(module)
-    if output_type is not OutputType.RAW:
-        raise TorchMlirCompilerError(
-            f"output_type {output_type.value!r}: this package imports and does not lower; "
-            "compile the raw module, e.g. with iree.compiler and input_type='torch'"
-        )
-    return module
+    if output_type is OutputType.RAW:
+        return module
+    from .lowering import lower
+
+    return lower(
+        module,
+        output_type,
+        backend_legal_ops=backend_legal_ops,
+        options=BackendLoweringOptions(allow_non_finites=allow_non_finites),
+        enable_ir_printing=enable_ir_printing,
+        verbose=verbose,
+    )
