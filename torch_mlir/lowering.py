@@ -42,7 +42,7 @@ def lower(
     Args:
         module: as the FX importer writes it.
         output_type: RAW leaves the module as it is. TORCH is the Torch dialect in backend form:
-            tensors are values, variants are reduced, compound operators decomposed.
+            variants of operators are reduced to one, compound operators decomposed.
             LINALG_ON_TENSORS goes on to functions on builtin tensors that compute with `linalg`,
             `tensor`, `arith`, `math`, `scf` and `cf`; a few operators (sorting, scattering,
             scanning) become `tm_tensor` operations, which come in generic form. TOSA and

@@ -159,7 +159,8 @@ def _diagnostics(tool: str, code: int, text: str) -> list[Diagnostic]:
         found.insert(0, Diagnostic(message))
     if not found:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        found = [Diagnostic(f"{tool} failed with exit code {code}: {' '.join(lines[:3])}".strip())]
+        said = f": {' '.join(lines)[:300]}" if lines else ""
+        found = [Diagnostic(f"{tool} failed with exit code {code}{said}")]
     return found
 
 
