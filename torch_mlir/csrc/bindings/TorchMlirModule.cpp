@@ -10,9 +10,12 @@
 #include "mlir/Bindings/Python/IRCore.h"
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
 #include "nanobind/stl/string.h"
+#include "nanobind/stl/tuple.h"
 #include "nanobind/stl/vector.h"
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace nb = nanobind;
@@ -49,7 +52,23 @@ NB_MODULE(_torchMlir, module) {
       },
       nb::arg("attribute"), nb::arg("type"),
       "The elements of a DenseResourceElementsAttr, in the same blob, with a type that differs "
-      "in the sign of its integers at most. Raises ValueError where they don't fit.");
+      "in its shape and the sign of its integers at most. Raises ValueError where they don't fit.");
+
+  module.def(
+      "elements_data",
+      [](MlirAttribute attribute) {
+        const void *data;
+        size_t size;
+        bool isSplat;
+        if (!torchMlirElementsAttrGetData(attribute, &data, &size, &isSplat))
+          throw nb::value_error("the attribute has no elements, or its resource blob is missing");
+        return std::make_tuple(reinterpret_cast<uintptr_t>(data), size, isSplat);
+      },
+      nb::arg("attribute"),
+      "Address and number of the bytes that hold the elements of a DenseResourceElementsAttr or "
+      "DenseElementsAttr, and whether they are one element that stands for all. They stay where "
+      "they are as long as the attribute's context lives. Raises ValueError for other attributes, "
+      "and where a resource blob is missing.");
 
   // MLIR keeps the contexts that a thread has entered in a thread_local, which
   // outlives the interpreter: one that was never left would be freed without it.

@@ -23,8 +23,28 @@ MlirAttribute torchMlirDenseResourceElementsAttrGetAs(MlirAttribute attribute,
   auto elements = dyn_cast<DenseResourceElementsAttr>(unwrap(attribute));
   auto type = dyn_cast<ShapedType>(unwrap(shapedType));
   if (!elements || !type || !type.hasStaticShape() ||
-      type.getShape() != elements.getType().getShape() ||
+      type.getNumElements() != elements.getType().getNumElements() ||
       !haveSameBits(type.getElementType(), elements.getType().getElementType()))
     return wrap(Attribute());
   return wrap(DenseResourceElementsAttr::get(type, elements.getRawHandle()));
+}
+
+bool torchMlirElementsAttrGetData(MlirAttribute attribute, const void **data, size_t *size,
+                                  bool *isSplat) {
+  ArrayRef<char> contents;
+  if (auto elements = dyn_cast<DenseResourceElementsAttr>(unwrap(attribute))) {
+    AsmResourceBlob *blob = elements.getRawHandle().getBlob();
+    if (!blob)
+      return false;
+    contents = blob->getData();
+    *isSplat = false;
+  } else if (auto elements = dyn_cast<DenseIntOrFPElementsAttr>(unwrap(attribute))) {
+    contents = elements.getRawData();
+    *isSplat = elements.isSplat();
+  } else {
+    return false;
+  }
+  *data = contents.data();
+  *size = contents.size();
+  return true;
 }
