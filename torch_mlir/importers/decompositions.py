@@ -8,6 +8,7 @@ pieces, and fewer where those pieces are ones that such compilers lack.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -114,6 +115,64 @@ def _flash_attention(
     return _laid_out(output, order), weights
 
 
+def _as_strided(
+    self: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> torch.Tensor:
+    """`as_strided` as a view, where it asks for all of a tensor's elements in their order.
+
+    PyTorch's adaptive pooling and group norm do, to drop or restride dimensions of size 1.
+    """
+    if storage_offset is not None and storage_offset != self.storage_offset():
+        return NotImplemented
+    if not (_row_major(self.shape, self.stride()) and _row_major(size, stride)):
+        return NotImplemented
+    if math.prod(size) != self.numel():
+        return NotImplemented
+    return self.view(size)
+
+
+def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether elements lie row by row without gaps; dimensions of size 1 may have any stride."""
+    step = 1
+    for length, distance in zip(reversed(size), reversed(stride), strict=True):
+        if length != 1:
+            if distance != step:
+                return False
+            step = step * length
+    return True
+
+
+def _constant_pad_nd(self: torch.Tensor, pad: Sequence[int], value: float = 0) -> torch.Tensor:
+    """Padding that also cuts off (negative numbers), as slices and what is left to pad.
+
+    Compilers take the sizes that negative padding leads to for out of bounds.
+    """
+    if not any(isinstance(width, int) and width < 0 for width in pad):
+        return NotImplemented
+    cut = self
+    for place, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True), 1):
+        axis = self.dim() - place
+        start = -before if isinstance(before, int) and before < 0 else 0
+        end = cut.shape[axis] + (after if isinstance(after, int) and after < 0 else 0)
+        if start != 0 or end != cut.shape[axis]:
+            # Both ends count from the whole: slice once.
+            cut = torch.ops.aten.slice.Tensor(cut, axis, start, end)
+    left = [0 if isinstance(width, int) and width < 0 else width for width in pad]
+    if not any(isinstance(width, torch.SymInt) or width for width in left):
+        return cut.clone()
+    return torch.ops.aten.constant_pad_nd.default(cut, left, value)
+
+
+# Decompositions of our own, where PyTorch has none.
+_OWN: dict[str, Callable] = {
+    "as_strided.default": _as_strided,
+    "constant_pad_nd.default": _constant_pad_nd,
+}
+
+
 @functools.cache
 def get_decomposition_table() -> dict[Any, Callable]:
     """Operator overload to its decomposition, for `ExportedProgram.run_decompositions`."""
@@ -124,6 +183,9 @@ def get_decomposition_table() -> dict[Any, Callable]:
         if overload._overloadpacket not in kept_whole
     }
     table.update(get_decompositions(DEFAULT_DECOMPOSITIONS))
+    for name, decomposition in _OWN.items():
+        (operator,) = _present([name])
+        table[operator] = decomposition
     if _flash_attention_keeps_layout():
         packet = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         table[packet.default] = _flash_attention
