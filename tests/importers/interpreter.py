@@ -28,6 +28,9 @@ _DTYPES = {
     "complex<f16>": torch.complex32,
     "complex<f32>": torch.complex64,
     "complex<f64>": torch.complex128,
+    "!torch.qint8": torch.qint8,
+    "!torch.quint8": torch.quint8,
+    "!torch.qint32": torch.qint32,
     **{
         text: getattr(torch, name)
         for text, name in (
@@ -39,6 +42,8 @@ _DTYPES = {
             ("f8E5M2FNUZ", "float8_e5m2fnuz"),
             ("f8E4M3FNUZ", "float8_e4m3fnuz"),
             ("f8E8M0FNU", "float8_e8m0fnu"),
+            ("f4E2M1FN", "float4_e2m1fn_x2"),
+            ("ui4", "uint4"),
         )
         if hasattr(torch, name)
     },
@@ -177,7 +182,7 @@ def _call(name: str, operands: list[Any]) -> list[Any]:
         elif "MemoryFormat" in kind and value is not None:
             value = [torch.contiguous_format, torch.preserve_format, torch.channels_last][value]
         elif "Layout" in kind and value is not None:
-            value = [torch.strided][value]
+            value = _LAYOUTS[value]
         if argument.kwarg_only:
             keywords[argument.name] = value
         else:
@@ -187,18 +192,30 @@ def _call(name: str, operands: list[Any]) -> list[Any]:
     return [] if count == 0 else [result] if count == 1 else list(result)
 
 
+# By c10::Layout; the third is MKL-DNN's.
+_LAYOUTS = {
+    0: torch.strided, 1: torch.sparse_coo, 2: torch.sparse_csr, 4: torch.sparse_csc,
+    5: torch.sparse_bsr, 6: torch.sparse_bsc,
+}  # fmt: skip
+
+
 def _numbers() -> dict[torch.dtype, int]:
     """c10::ScalarType by dtype, from PyTorch itself: what `torch.empty` of each number gives."""
     order = (
         "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool "
         "qint8 quint8 qint32 bfloat16"
     )
-    return {getattr(torch, name): number for number, name in enumerate(order.split())}
+    numbers = {getattr(torch, name): number for number, name in enumerate(order.split())}
+    if hasattr(torch, "float4_e2m1fn_x2"):
+        numbers[torch.float4_e2m1fn_x2] = 45
+    if hasattr(torch, "uint4"):
+        numbers[torch.uint4] = 33
+    return numbers
 
 
 def _tensor_type(kind: ir.Type) -> tuple[list[str], torch.dtype]:
     match = re.fullmatch(r"!torch\.v?tensor<\[([^\]]*)\],(.+)>", str(kind))
-    return [size for size in match[1].split(",") if size], _DTYPES[match[2]]
+    return [size for size in match[1].split(",") if size], _DTYPES[match[2].split(",#")[0]]
 
 
 def _check(kind: ir.Type, value: Any) -> None:

@@ -170,9 +170,102 @@ def test_tensors_without_data_are_refused_by_name():
         fx.export_and_import(layer, x)
 
 
-def test_sparse_buffers_are_refused_by_name():
-    with pytest.raises(fx.TorchMlirCompilerError, match="sparse_coo"):
-        imported_contents(torch.eye(3).to_sparse())
+def test_tensors_of_classes_with_operators_of_their_own_are_refused():
+    class Masked(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError("the importer calls no operators of the class")
+
+    contents = torch.ones(3).as_subclass(Masked)
+    with pytest.raises(fx.TorchMlirCompilerError, match="class .*Masked, which has operators of"):
+        literal_module({"contents": contents})
+
+
+def test_tensors_of_plain_subclasses_are_their_contents():
+    class Named(torch.Tensor):
+        pass
+
+    assert torch.equal(imported_contents(torch.arange(3).as_subclass(Named)), torch.arange(3))
+
+
+def literal_module(contents: dict[str, torch.Tensor]) -> ir.Module:
+    """A function that returns each of the tensors, which it finds as attributes."""
+    root, graph = torch.nn.Module(), torch.fx.Graph()
+    nodes = []
+    for name, tensor in contents.items():
+        root.register_buffer(name, tensor)
+        nodes.append(graph.get_attr(name))
+        nodes[-1].meta["val"] = tensor
+    graph.output(tuple(nodes))
+    return fx.stateless_fx_import(torch.fx.GraphModule(root, graph))
+
+
+def blobs(module: ir.Module) -> list[str]:
+    return re.findall(r'^\s*("?[^\s":]+"?): "0x', str(module), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda w: w, lambda w: w.view(-1), lambda w: w.view(2, 6), lambda w: w.detach()],
+    ids=["same", "flat", "reshaped", "detached"],
+)
+def test_tensors_that_share_their_memory_share_their_blob(view):
+    w = torch.arange(12.0).reshape(3, 4)
+    module = literal_module({"w": w, "v": view(w)})
+    assert blobs(module) == ["w"]
+    got = run(module)
+    assert torch.equal(got[0], w) and torch.equal(got[1], view(w))
+
+
+def test_views_that_overlap_keep_their_contents():
+    base = torch.arange(10.0)
+    views = {"low": base[:6], "high": base[4:], "strided": base[::3], "whole": base}
+    for got, expected in zip(run(literal_module(views)), views.values()):
+        assert torch.equal(got, expected)
+
+
+def test_tensors_of_other_dtypes_at_the_same_address_are_apart():
+    w = torch.arange(8, dtype=torch.int32)
+    views = {"a": w, "b": w.view(torch.float32), "c": w.view(torch.uint8)}
+    for got, expected in zip(run(literal_module(views)), views.values()):
+        assert got.dtype is expected.dtype and torch.equal(bits(got), bits(expected))
+
+
+def test_weights_tied_across_modules_share_their_blob():
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = torch.nn.Embedding(10, 4)
+            self.head = torch.nn.Linear(4, 10, bias=False)
+            self.head.weight = self.table.weight
+
+        def forward(self, ids):
+            return self.head(self.table(ids))
+
+    ids = torch.tensor([[1, 2, 3]])
+    model = Tied()
+    module = fx.export_and_import(model, ids)
+    assert len(blobs(module)) == 1
+    torch.testing.assert_close(run(module, ids)[0], model(ids))
+
+
+@pytest.mark.parametrize("name", ["float4_e2m1fn_x2", "uint4"])
+def test_elements_smaller_than_a_byte_are_made_of_bytes(operations, name):
+    if not hasattr(torch, name):
+        pytest.skip(f"this PyTorch has no {name}")
+    raw = torch.arange(6, dtype=torch.uint8).reshape(2, 3)
+    module = literal_module({"packed": raw.view(getattr(torch, name))})
+    (view,) = operations(module, "torch.aten.view.dtype")
+    assert str(view.operands[0].type) == "!torch.vtensor<[2,3],ui8>"
+    (got,) = run(module)
+    assert got.dtype is getattr(torch, name) and torch.equal(got.view(torch.uint8), raw)
+
+
+def test_dtypes_without_a_type_are_refused_by_name():
+    if not hasattr(torch, "bits8"):
+        pytest.skip("this PyTorch has no bits8")
+    with pytest.raises(fx.TorchMlirCompilerError, match="bits8 have no type"):
+        literal_module({"contents": torch.empty(2, dtype=torch.bits8)})
 
 
 def test_literals_are_torch_literals_of_the_tensor_type(operations):

@@ -111,6 +111,7 @@ def test_what_is_imported_verifies_and_reads_back(imported):
 VALUES_MATTER = {
     "aten._scaled_mm", "aten._scaled_mm_v2", "aten.count_nonzero.dim_IntList", "aten.permute",
     "aten.rot90", "aten.tril_indices", "aten.triu_indices",
+    "quantized_decomposed.dequantize_per_token", "quantized_decomposed.quantize_per_token",
 }  # fmt: skip
 
 

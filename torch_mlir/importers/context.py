@@ -32,7 +32,9 @@ class ModuleContext:
         accepts: Accepts | None = None,
         shared: RefTracker | None = None,
     ) -> None:
-        self.types = TypeCache(context)
+        # Who knows the dialect of sparse tensors reads their types too.
+        sparse = accepts is None or accepts("sparse_tensor.assemble")
+        self.types = TypeCache(context, sparse)
         self.literals = LiteralCache(self.types) if shared is None else shared.literals(self.types)
         self.locations = LocationCache(context)
         self.hooks = hooks

@@ -17,6 +17,7 @@ from . import higher_order
 from .arguments import anything
 from .builder import BlockBuilder
 from .checks import CHECKS
+from .composites import composite, is_composite
 from .context import ModuleContext
 from .errors import Unsupported, node_error
 from .hooks import InputInfo
@@ -128,6 +129,8 @@ class GraphImporter:
                 value = self.module.hooks.resolve_literal(self, tensor, info)
             if value is not None:
                 return value
+        if is_composite(tensor):
+            return composite(self, tensor, name)
         return self.builder.tensor(tensor, name)
 
     # Operations

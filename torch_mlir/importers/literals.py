@@ -15,6 +15,7 @@ import torch
 from torch._subclasses import FakeTensor
 
 from .. import ir
+from .._mlir_libs import _torchMlir as _native
 from .errors import Unsupported
 from .types import TypeCache
 
@@ -33,12 +34,14 @@ class Literal:
 
 
 class LiteralCache:
-    """Literals of one MLIR context; tensors that share their memory share their literal."""
+    """Literals of one MLIR context; tensors that share their memory share their blob."""
 
     def __init__(self, types: TypeCache) -> None:
         self._types = types
         # The tensor is kept so that its address is not given to another one.
         self._literals: dict[tuple, tuple[torch.Tensor, Literal]] = {}
+        # Blobs by the memory that they point at, whatever the shape it is seen in.
+        self._blobs: dict[tuple[int, int, torch.dtype], ir.Attribute] = {}
 
     def of_tensor(self, tensor: torch.Tensor, name: str) -> Literal:
         """The contents of `tensor`; `name` is what its blob is called in the text.
@@ -46,15 +49,7 @@ class LiteralCache:
         Raises:
             Unsupported: the tensor holds no data, or data that MLIR has no elements for.
         """
-        if isinstance(tensor, FakeTensor) or tensor.is_meta:
-            raise Unsupported(f"{name!r} is a {type(tensor).__name__} that holds no data")
-        if tensor.layout is not torch.strided:
-            raise Unsupported(f"{name!r} has layout {tensor.layout}; only strided data is imported")
-        if tensor.is_quantized:
-            raise Unsupported(
-                f"{name!r} is a quantised tensor ({tensor.dtype}); export the program with "
-                "quantize and dequantize operators (pt2e) instead"
-            )
+        _check_data(tensor, name)
         key = (
             tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride(), tensor.device,
             tensor.is_conj(), tensor.is_neg(),
@@ -66,7 +61,7 @@ class LiteralCache:
 
     def _make(self, tensor: torch.Tensor, name: str) -> Literal:
         types, dtype = self._types, tensor.dtype
-        element = types.element_text(dtype)
+        types.element_text(dtype)  # Refuses what has no type.
         data = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
         count = data.numel()
         tensor_type = types.builtin_tensor(data.shape, dtype)
@@ -79,8 +74,6 @@ class LiteralCache:
                 return Literal(ir.Attribute.parse(text, types.context), value_type)
             widened = self._make(data.view(torch.uint8), name)
             return Literal(widened.attribute, widened.type, widened_bool=True)
-        if element in ("si4", "ui4", "f4E2M1FN"):
-            raise Unsupported(f"{name!r} holds {dtype}, whose packed elements are not imported")
         # MLIR's Python bindings have no class for dense<…> of complex numbers.
         if count == 0 and not dtype.is_complex:
             return Literal(
@@ -90,10 +83,37 @@ class LiteralCache:
             # A splat, which consumers fold; resource blobs have none.
             text = f'dense<"0x{bytes(_memory(data)).hex()}"> : {tensor_type}'
             return Literal(ir.Attribute.parse(text, types.context), value_type)
-        attribute = ir.DenseResourceElementsAttr.get_from_buffer(
-            _memory(data), name, tensor_type, alignment=_alignment(data), context=types.context
+        return Literal(self._blob(data, name, tensor_type), value_type)
+
+    def _blob(self, data: torch.Tensor, name: str, kind: ir.Type) -> ir.Attribute:
+        """Elements in a resource blob; one that points at the same memory is used again."""
+        memory = (data.data_ptr(), data.numel(), data.dtype)
+        found = self._blobs.get(memory)
+        if found is not None:
+            return _native.resource_elements_as(found, kind)
+        made = self._blobs[memory] = ir.DenseResourceElementsAttr.get_from_buffer(
+            _memory(data), name, kind, alignment=_alignment(data), context=self._types.context
         )
-        return Literal(attribute, value_type)
+        return made
+
+
+def _check_data(tensor: torch.Tensor, name: str) -> None:
+    """Whether `tensor` has contents that can be read as they lie in memory.
+
+    Raises:
+        Unsupported: it has not.
+    """
+    kind = type(tensor)
+    if isinstance(tensor, FakeTensor) or tensor.is_meta:
+        raise Unsupported(f"{name!r} is a {kind.__name__} that holds no data")
+    if tensor.layout is not torch.strided:
+        raise Unsupported(f"{name!r} has layout {tensor.layout}, whose data is not imported")
+    if kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        # Its memory, if it has any, is not what its operators work on.
+        raise Unsupported(
+            f"{name!r} is a tensor of class {kind.__module__}.{kind.__qualname__}, which has "
+            "operators of its own: replace it by the tensors that it is made of before the export"
+        )
 
 
 def _memory(tensor: torch.Tensor) -> ctypes.Array:

@@ -11,6 +11,7 @@ import torch
 from .. import ir
 from .dtypes import DTYPE_TO_ELEMENT_TYPE
 from .errors import Unsupported
+from .sparsity import encoding, is_sparse
 
 _SCALARS: dict[type, str] = {
     int: "!torch.int",
@@ -32,10 +33,14 @@ _SCALARS: dict[type, str] = {
 
 
 class TypeCache:
-    """The types of one MLIR context, each text parsed once."""
+    """The types of one MLIR context, each text parsed once.
 
-    def __init__(self, context: ir.Context) -> None:
+    `sparse` says whether the module's reader knows sparse tensors.
+    """
+
+    def __init__(self, context: ir.Context, sparse: bool = True) -> None:
         self.context = context
+        self._sparse = sparse
         self._parsed: dict[str, ir.Type] = {}
         self._vtensors: dict[tuple[tuple[int | None, ...], torch.dtype], ir.Type] = {}
         self.int = self.parse("!torch.int")
@@ -78,9 +83,16 @@ class TypeCache:
         sizes = tuple([size if type(size) is int else None for size in shape])
         return self.parse(self._tensor_text("tensor", sizes, dtype))
 
-    def _tensor_text(self, stem: str, sizes: tuple[int | None, ...], dtype: torch.dtype) -> str:
+    def _tensor_text(
+        self,
+        stem: str,
+        sizes: tuple[int | None, ...],
+        dtype: torch.dtype,
+        encoding: str | None = None,
+    ) -> str:
         shape = ",".join("?" if size is None else str(size) for size in sizes)
-        return f"!torch.{stem}<[{shape}],{self.element_text(dtype)}>"
+        layout = "" if encoding is None else f",{encoding}"
+        return f"!torch.{stem}<[{shape}],{self.element_text(dtype)}{layout}>"
 
     def builtin_tensor(self, shape: Sequence[int], dtype: torch.dtype) -> ir.Type:
         """`tensor<shape x dtype>`, the type of a literal's contents."""
@@ -91,11 +103,18 @@ class TypeCache:
         """The value-semantics type of a tensor, real or fake.
 
         Raises:
-            Unsupported: a sparse layout or a quantised tensor.
+            Unsupported: a layout or a dtype that the dialect, or the module's reader, lacks.
         """
-        if tensor.layout is not torch.strided:
+        if tensor.layout is torch.strided:
+            return self.vtensor(tensor.shape, tensor.dtype)
+        if not is_sparse(tensor):
             raise Unsupported(f"tensors of layout {tensor.layout} are not imported")
-        return self.vtensor(tensor.shape, tensor.dtype)
+        if not self._sparse:
+            raise Unsupported(
+                f"the module's reader has no sparse tensors, and this has layout {tensor.layout}"
+            )
+        sizes = tuple([size if type(size) is int else None for size in tensor.shape])
+        return self.parse(self._tensor_text("vtensor", sizes, tensor.dtype, encoding(tensor)))
 
     def of_value(self, value: Any) -> ir.Type:
         """The type of a value that FX recorded, or of a plain Python value.

@@ -56,19 +56,24 @@ NB_MODULE(_torchMlir, module) {
 
   module.def(
       "elements_data",
-      [](MlirAttribute attribute) {
+      [](MlirOperation operation, const std::string &name) {
+        MlirAttribute attribute = mlirOperationGetAttributeByName(
+            operation, mlirStringRefCreate(name.data(), name.size()));
         const void *data;
         size_t size;
         bool isSplat;
-        if (!torchMlirElementsAttrGetData(attribute, &data, &size, &isSplat))
+        if (mlirAttributeIsNull(attribute) ||
+            !torchMlirElementsAttrGetData(attribute, &data, &size, &isSplat))
           throw nb::value_error("the attribute has no elements, or its resource blob is missing");
-        return std::make_tuple(reinterpret_cast<uintptr_t>(data), size, isSplat);
+        return std::make_tuple(mlirAttributeGetType(attribute), reinterpret_cast<uintptr_t>(data),
+                               size, isSplat);
       },
-      nb::arg("attribute"),
-      "Address and number of the bytes that hold the elements of a DenseResourceElementsAttr or "
-      "DenseElementsAttr, and whether they are one element that stands for all. They stay where "
-      "they are as long as the attribute's context lives. Raises ValueError for other attributes, "
-      "and where a resource blob is missing.");
+      nb::arg("operation"), nb::arg("name"),
+      "Type of an operation's elements attribute (`dense<...>` or `dense_resource<...>`), address "
+      "and number of the bytes that hold its elements, and whether they are one element that "
+      "stands for all. They stay where they are as long as the context lives. It takes the "
+      "operation since MLIR's bindings have no class for an attribute of complex numbers. Raises "
+      "ValueError where there is no such attribute, and where a resource blob is missing.");
 
   // MLIR keeps the contexts that a thread has entered in a thread_local, which
   // outlives the interpreter: one that was never left would be freed without it.
