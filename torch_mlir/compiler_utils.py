@@ -175,7 +175,7 @@ def _run_in_iree(
 def _elided(module: ir.Module) -> str:
     """The module as text, without the contents of large tensors."""
     text = module.operation.get_asm(
-        large_elements_limit=10, large_resource_limit=64, enable_debug_info=True
+        large_elements_limit=10, large_resource_limit=0, enable_debug_info=True
     )
     assert isinstance(text, str)
     return text

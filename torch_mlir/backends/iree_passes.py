@@ -19,8 +19,6 @@ from .._mlir_libs import _torchMlir as _native
 from ..compiler_utils import TorchMlirCompilerError
 from . import iree_tools
 
-# Blobs up to this many hexadecimal digits do travel: passes may fold small tensors.
-_TRAVELLING_BLOB = 256
 _HANDLE = re.compile(r'dense_resource<("(?:[^"\\]|\\.)*"|[^>"]+)>')
 _OPERATION_NAME = re.compile(r'"([\w$]+\.[\w$.]+)"\(')
 _UNREGISTERED_PASS = re.compile(r"does not refer to a registered pass|not registered")
@@ -54,7 +52,7 @@ def run_pipeline(
     if enable_ir_printing:
         flags += ["--mlir-print-ir-after-all", "--mlir-disable-threading"]
     text = module.operation.get_asm(
-        large_resource_limit=_TRAVELLING_BLOB, enable_debug_info=True, print_generic_op_form=True
+        large_resource_limit=0, enable_debug_info=True, print_generic_op_form=True
     )
     assert isinstance(text, str)
     result, printed = iree_tools.run("iree-opt", flags, text.encode(), summary)
@@ -155,8 +153,8 @@ def _allow(names: set[str], context: ir.Context) -> None:
 
 def _has_dialect(context: ir.Context, name: str) -> bool:
     try:
-        _ = context.dialects[name]
-    except IndexError:
+        context.get_dialect_descriptor(name)
+    except ValueError:
         return False
     return True
 
