@@ -153,6 +153,25 @@ def test_what_is_written_to_an_input_is_written_in_place(backend):
 
 
 @pytest.mark.iree
+def test_what_an_input_held_is_not_what_is_written_to_it(backend):
+    class Swap(torch.nn.Module):
+        def forward(self, x, y):
+            held, twice = x.clone(), x * 2
+            x.add_(y)
+            return held, twice, x.clone(), y.clone()
+
+    x, y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)
+    module = fx.export_and_import(
+        Swap(), x.clone(), y, experimental_support_mutation=True, target="iree"
+    )
+    written = x.clone()
+    results = backend.load(backend.compile(module))(written, y)
+    for result, expected in zip(results, Swap()(x, y), strict=True):
+        assert torch.equal(result, expected)
+    assert torch.equal(written, x)
+
+
+@pytest.mark.iree
 def test_views_that_pytorch_resolves_lazily_are_resolved(backend, identity):
     program = backend.load(backend.compile(parse(identity("!torch.vtensor<[2],complex<f32>>"))))
     value = torch.tensor([1 + 2j, 3 - 4j]).conj()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import ir
@@ -89,6 +89,7 @@ class ValueType:
             the type leaves it open.
         shape: the sizes of a tensor, None for an open one; None where the rank is open.
         mutable: the argument is written in place.
+        precedes_writes: the result follows from nothing that the function writes to an argument.
     """
 
     text: str
@@ -96,6 +97,7 @@ class ValueType:
     element: str = ""
     shape: tuple[int | None, ...] | None = None
     mutable: bool = False
+    precedes_writes: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class IreeBackend:
             TorchMlirCompilerError: a function takes or gives what IREE's interface has no type
                 for, or iree-base-compiler is not installed.
         """
-        signatures = {name: _signature(name, type) for name, type in _functions(module)}
+        signatures = {name: _signature(name, function) for name, function in _functions(module)}
         if not signatures:
             raise TorchMlirCompilerError("the module has no public function to compile")
         dialects = _dialects(module)
@@ -250,6 +252,9 @@ class IreeProgram:
         runtime = _runtime()
         inputs = runtime.VmVariantList(len(args))
         written = []
+        # IREE gives an argument's own buffer back for what the argument held, even where the
+        # function writes to it later.
+        keeps = any(type.precedes_writes for type in signature.results)
         for index, (type, value) in enumerate(zip(signature.arguments, args, strict=True)):
             _check(f"argument {index} of {name}", type, value)
             if type.kind == "float":
@@ -260,11 +265,15 @@ class IreeProgram:
                 view = _to_device(self._device, value, type)
                 inputs.push_ref(view)
                 if type.mutable:
-                    written.append((value, view))
+                    before = value.detach().clone() if keeps else None
+                    written.append((value, view, before))
         outputs = runtime.VmVariantList(len(signature.results))
         self._context.invoke(function, inputs, outputs)
-        results = [_result(outputs, index, type) for index, type in enumerate(signature.results)]
-        for tensor, view in written:
+        held = {_address(view): before for _, view, before in written}
+        results = [
+            _result(outputs, index, type, held) for index, type in enumerate(signature.results)
+        ]
+        for tensor, view, _ in written:
             tensor.detach().copy_(_to_host(view, tensor.dtype))
         if not results:
             return None
@@ -283,7 +292,8 @@ def _runtime() -> Any:
     return iree.runtime
 
 
-def _functions(module: ir.Module) -> list[tuple[str, ir.FunctionType]]:
+def _functions(module: ir.Module) -> list[tuple[str, ir.OpView]]:
+    """The public functions by name."""
     functions = []
     for operation in module.body.operations:
         if operation.operation.name != "func.func":
@@ -293,9 +303,7 @@ def _functions(module: ir.Module) -> list[tuple[str, ir.FunctionType]]:
             ir.StringAttr(attributes["sym_visibility"]).value != "public"
         ):
             continue
-        name = ir.StringAttr(attributes["sym_name"]).value
-        type = ir.TypeAttr(attributes["function_type"]).value
-        functions.append((name, ir.FunctionType(type)))
+        functions.append((ir.StringAttr(attributes["sym_name"]).value, operation))
     return functions
 
 
@@ -320,17 +328,36 @@ def _source(module: ir.Module, dialects: set[str]) -> ir.Module | bytes:
     return text.encode()
 
 
-def _signature(function: str, type: ir.FunctionType) -> Signature:
-    return Signature(
-        tuple(
-            _value_type(f"argument {index} of {function}", str(part))
-            for index, part in enumerate(type.inputs)
-        ),
-        tuple(
-            _value_type(f"result {index} of {function}", str(part))
-            for index, part in enumerate(type.results)
-        ),
-    )
+def _signature(name: str, function: ir.OpView) -> Signature:
+    type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    arguments = [
+        _value_type(f"argument {index} of {name}", str(part))
+        for index, part in enumerate(type.inputs)
+    ]
+    results = [
+        _value_type(f"result {index} of {name}", str(part))
+        for index, part in enumerate(type.results)
+    ]
+    if any(argument.mutable for argument in arguments):
+        results = [
+            replace(result, precedes_writes=precedes)
+            for result, precedes in zip(results, _precede_writes(function), strict=True)
+        ]
+    return Signature(tuple(arguments), tuple(results))
+
+
+def _precede_writes(function: ir.OpView) -> list[bool]:
+    """For each result of a function, whether it follows from nothing that is written."""
+    operations = [operation.operation for operation in function.regions[0].blocks[0].operations]
+    written = {
+        operation.operands[0]
+        for operation in operations
+        if operation.name == "torch.overwrite.tensor.contents"
+    }
+    for operation in operations:
+        if any(operand in written for operand in operation.operands):
+            written.update(operation.results)
+    return [operand not in written for operand in operations[-1].operands]
 
 
 def _value_type(what: str, text: str) -> ValueType:
@@ -419,7 +446,10 @@ def _to_device(device: Any, tensor: torch.Tensor, type: ValueType) -> Any:
     return runtime.HalBufferView(buffer, list(data.shape), element_type)
 
 
-def _result(outputs: Any, index: int, type: ValueType) -> Any:
+def _result(
+    outputs: Any, index: int, type: ValueType, held: Mapping[int, torch.Tensor | None]
+) -> Any:
+    """A result as PyTorch or Python has it; `held` is what written buffers held before."""
     if type.kind == "bool":
         return bool(outputs.get_variant(index))
     if type.kind != "tensor":
@@ -430,7 +460,20 @@ def _result(outputs: Any, index: int, type: ValueType) -> Any:
     if not element:
         names = {name: text for text, name in _ELEMENT_TYPES.items()}
         element = names[runtime.HalElementType(view.element_type).name.replace("_INT", "_SINT")]
-    return _to_host(view, _dtype(element))
+    dtype = _dtype(element)
+    if type.precedes_writes and held:
+        before = held.get(_address(view))
+        if before is not None:
+            return before.contiguous().view(dtype).reshape(list(view.shape))
+    return _to_host(view, dtype)
+
+
+def _address(view: Any) -> int:
+    import numpy
+
+    # IREE's runtime depends on NumPy.
+    memory = view.map().asarray([view.byte_length], numpy.dtype(numpy.uint8))
+    return int(memory.ctypes.data)
 
 
 def _to_host(view: Any, dtype: torch.dtype) -> torch.Tensor:
