@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torch.ao.quantization.fx._decomposed  # noqa: F401  registers quantized_decomposed
+import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 from torch._ops import OpOverload
 
 from torch_mlir import operators
