@@ -83,7 +83,10 @@ class BlockBuilder:
         key = (type(value), value)
         if value == 0 and type(value) is float:
             key = (float, math.copysign(1.0, value), 0)  # 0.0 == -0.0
-        found = self._constants.get(key)
+        try:
+            found = self._constants.get(key)
+        except TypeError:  # What cannot be hashed is refused there.
+            return self._new_constant(value)
         if found is None:
             found = self._constants[key] = self._new_constant(value)
         return found
