@@ -14,6 +14,7 @@ An operator that has no translation is an error of the importer, in which TorchD
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .importers.pytorch import require_torch
@@ -71,10 +72,29 @@ def backend(
         return _boxed(compile_graph(graph, runner))
 
     compile_all = aot_autograd(fw_compiler=compiler, decompositions=decompositions)
-    return compile_all(gm, example_inputs)
+    flash = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    in_parts = flash is not None and flash.default in decompositions
+    with _attention_in_parts() if in_parts else nullcontext():
+        return compile_all(gm, example_inputs)
 
 
-def _backend(wanted: Any, options: dict[str, Any]) -> Any:
+def _attention_in_parts() -> AbstractContextManager[Any]:
+    """Let attention be traced as products and a softmax.
+
+    Decompositions apply below autograd: they would take the forward operator of a fused
+    attention apart and leave its backward operator, which compilers lack.
+    """
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ModuleNotFoundError:
+        # Before PyTorch 2.3; CPU kernels obey it too.
+        return torch.backends.cuda.sdp_kernel(
+            enable_flash=False, enable_math=True, enable_mem_efficient=False
+        )
+    return sdpa_kernel(SDPBackend.MATH)
+
+
+def _backend(wanted: Any, options: dict[str, Any]) -> backends.Backend[Any]:
     if isinstance(wanted, str):
         try:
             return backends.get(wanted, **options)
@@ -89,7 +109,7 @@ def _backend(wanted: Any, options: dict[str, Any]) -> Any:
     return wanted
 
 
-def compile_graph(gm: GraphModule, runner: Any) -> Callable[..., list[Any]]:
+def compile_graph(gm: GraphModule, runner: backends.Backend[Any]) -> Callable[..., list[Any]]:
     """Import one graph of ATen operators, compile it with `runner`, and load it.
 
     Args:
@@ -134,7 +154,7 @@ def compile_graph(gm: GraphModule, runner: Any) -> Callable[..., list[Any]]:
     return call
 
 
-def _load(gm: GraphModule, runner: Any) -> Callable[..., Any]:
+def _load(gm: GraphModule, runner: backends.Backend[Any]) -> Callable[..., Any]:
     # AOTAutograd compiles under a mode in which every tensor is fake; constants are not.
     with _disable_current_modes():
         importer = FxImporter()

@@ -26,6 +26,11 @@ __all__ = ["REQUIRED_DIALECTS", "FxImporter"]
 
 REQUIRED_DIALECTS = ("builtin", "func", "torch")
 
+# What a program's graph returns, by the names of torch.export's `OutputKind`: results of its
+# function, a training graph's loss and gradients among them, and new contents of what it writes.
+_RESULTS = ("USER_OUTPUT", "LOSS_OUTPUT", "GRADIENT_TO_PARAMETER", "GRADIENT_TO_USER_INPUT")
+_WRITES = ("BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION")
+
 
 class FxImporter:
     """Imports programs as functions of one MLIR module.
@@ -131,7 +136,8 @@ class FxImporter:
     ) -> ir.Operation:
         """Import a program that may write to its inputs and buffers.
 
-        Its function takes and returns what the user's module does. An input that is written to
+        Its function takes and returns what the user's module does; that of a training graph
+        returns the loss and the gradients too, in the order of the graph. An input that is written to
         is a `!torch.tensor`, overwritten as soon as its new contents are known; buffers are
         written by the hooks' `store_produced_value`.
 
@@ -146,7 +152,11 @@ class FxImporter:
         new_contents = {
             name: producer for producer, name in signature.user_inputs_to_mutate.items()
         }
-        stored = {target: producer for producer, target in signature.buffers_to_mutate.items()}
+        stored = {
+            spec.target: spec.arg.name
+            for spec in signature.output_specs
+            if spec.kind.name in ("BUFFER_MUTATION", "PARAMETER_MUTATION")
+        }
         specs = {spec.arg.name: spec for spec in signature.input_specs}
         hooks = self.state.hooks
 
@@ -186,9 +196,9 @@ class FxImporter:
         def leave(graph: GraphImporter, returned: Sequence[Any]) -> list[ir.Value]:
             wanted = []
             for spec, value in zip(signature.output_specs, returned, strict=True):
-                if spec.kind is kinds.OutputKind.USER_OUTPUT:
+                if spec.kind.name in _RESULTS:
                     wanted.append(value)
-                elif spec.kind.name not in ("BUFFER_MUTATION", "USER_INPUT_MUTATION"):
+                elif spec.kind.name not in _WRITES:
                     raise TorchMlirCompilerError(
                         f"the program has a result of kind {spec.kind.name}, "
                         "which import_program does not know"
