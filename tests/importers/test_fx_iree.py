@@ -9,30 +9,17 @@ import pytest
 import torch
 
 from torch_mlir import fx
+from torch_mlir.backends.iree import IreeBackend, IreeProgram
 
-compiler = pytest.importorskip("iree.compiler")
-runtime = pytest.importorskip("iree.runtime")
+pytest.importorskip("iree.compiler")
+pytest.importorskip("iree.runtime")
 pytestmark = pytest.mark.iree
 
 
-def compiled(module: Any, function: str = "main"):
-    """A callable that runs the module's function on the CPU."""
-    binary = compiler.compile_str(
-        str(module),
-        target_backends=["llvm-cpu"],
-        input_type="torch",
-        extra_args=["--iree-llvmcpu-target-cpu=host"],
-    )
-    context = runtime.SystemContext(config=runtime.Config("local-task"))
-    context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, binary))
-
-    def call(*inputs: torch.Tensor) -> list[torch.Tensor]:
-        results = context.modules.module[function](*[value.numpy() for value in inputs])
-        if not isinstance(results, (list, tuple)):
-            results = [results]
-        return [torch.from_numpy(result.to_host().copy()) for result in results]
-
-    return call
+def compiled(module: Any) -> IreeProgram:
+    """The module's program on the CPU."""
+    backend = IreeBackend()
+    return backend.load(backend.compile(module))
 
 
 class Block(torch.nn.Module):
@@ -62,7 +49,7 @@ class ResidualNet(torch.nn.Module):
 def test_a_residual_conv_net():
     torch.manual_seed(0)
     model, x = ResidualNet().eval(), torch.randn(2, 3, 32, 32)
-    (result,) = compiled(fx.export_and_import(model, x))(x)
+    result = compiled(fx.export_and_import(model, x))(x)
     torch.testing.assert_close(result, model(x), rtol=1e-4, atol=1e-4)
 
 
@@ -111,7 +98,7 @@ def test_open_sizes():
     call = compiled(module)
     for rows in (4, 9):
         x = torch.randn(rows, 3)
-        torch.testing.assert_close(call(x)[0], Model()(x))
+        torch.testing.assert_close(call(x), Model()(x))
 
 
 def test_bool_and_half_literals():
@@ -125,7 +112,7 @@ def test_bool_and_half_literals():
             return torch.where(self.mask, x, self.halves.float())
 
     x = torch.randn(5)
-    (result,) = compiled(fx.export_and_import(Model(), x))(x)
+    result = compiled(fx.export_and_import(Model(), x))(x)
     torch.testing.assert_close(result, Model()(x))
 
 
