@@ -154,6 +154,10 @@ class _Frame:
         value = contents[len("dense<") : -1]
         if not value:
             return torch.empty(shape, dtype=dtype)
+        if value.startswith("["):
+            numbers = re.findall(r"[^\[\],\s]+", value)
+            each = [self.literal(f"dense<{number}> : tensor<{element}>") for number in numbers]
+            return torch.stack(each).reshape(shape)
         if value.startswith(("0x", '"0x')):
             raw = int(value.strip('"')[2:], 16)
             width = torch.empty((), dtype=dtype).element_size()

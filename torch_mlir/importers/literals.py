@@ -79,8 +79,8 @@ class LiteralCache:
             return Literal(
                 ir.Attribute.parse(f"dense<> : {tensor_type}", types.context), value_type
             )
-        if count == 1 and not dtype.is_complex:
-            # A splat, which consumers fold; resource blobs have none.
+        # One element is a splat, which consumers fold; resource blobs have none.
+        if (count == 1 and not dtype.is_complex) or _is_inlined(data):
             text = f'dense<"0x{bytes(_memory(data)).hex()}"> : {tensor_type}'
             return Literal(ir.Attribute.parse(text, types.context), value_type)
         return Literal(self._blob(data, name, tensor_type), value_type)
@@ -95,6 +95,15 @@ class LiteralCache:
             _memory(data), name, kind, alignment=_alignment(data), context=self._types.context
         )
         return made
+
+
+def _is_inlined(data: torch.Tensor) -> bool:
+    """Whether IREE moves the contents into kernels that compute in another float type.
+
+    It moves 256 bytes and less; where a CPU has no bf16, the kernel converts them to f32, and the
+    conversion reads dense<…> only.
+    """
+    return data.dtype is torch.bfloat16 and 0 < data.numel() * data.element_size() <= 256
 
 
 def _check_data(tensor: torch.Tensor, name: str) -> None:
