@@ -55,4 +55,4 @@ def tensor_of(operation: ir.Operation, name: str = "value") -> torch.Tensor:
         elements = (bits & 1).flatten()[:count].bool()
     else:
         elements = (memory if address % width == 0 else memory.clone()).view(dtype)
-    return elements.expand(shape) if is_splat else elements.reshape(shape)
+    return elements.reshape(()).expand(shape) if is_splat else elements.reshape(shape)
