@@ -273,3 +273,62 @@ def test_nested_attributes_of_graph_modules():
     graph.output(total)
     module = fx.stateless_fx_import(torch.fx.GraphModule(root, graph))
     torch.testing.assert_close(run(module, X)[0], X + root.a.b.table)
+
+
+def with_generator(generator):
+    return Calls(lambda x: torch.rand(3, generator=generator) * 0 + x)
+
+
+def exports_generators() -> bool:
+    try:
+        torch.export.export(with_generator(torch.default_generator), (X,))
+    except Exception:  # noqa: BLE001  however it fails, this PyTorch does not export them
+        return False
+    return True
+
+
+needs_generators = pytest.mark.skipif(
+    not exports_generators(), reason="this PyTorch exports no generators"
+)
+
+
+@needs_generators
+@pytest.mark.parametrize("mutation", [False, True])
+def test_the_default_generator_is_none(agree, mutation):
+    agree(with_generator(torch.default_generator), X, experimental_support_mutation=mutation)
+
+
+@needs_generators
+@pytest.mark.parametrize("mutation", [False, True])
+def test_other_generators_are_refused_where_they_are_used(mutation):
+    with pytest.raises(
+        fx.TorchMlirCompilerError,
+        match=r"aten.rand.generator, argument 'generator': .*no constant.* \(at .*test_fx_programs",
+    ):
+        fx.export_and_import(
+            with_generator(torch.Generator()), X, experimental_support_mutation=mutation
+        )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * (1 + 2j),
+        lambda x: torch.add(x.to(torch.complex64), x, alpha=1j),
+        lambda x: x.to(torch.complex128) - 0.5j,
+    ],
+)
+def test_complex_scalars(agree, function):
+    agree(Calls(function), X)
+
+
+@needs_free_results
+@pytest.mark.parametrize("value", [3, 2.5, True, "sum", None], ids=repr)
+def test_inputs_that_are_python_values(value):
+    def function(x, how):
+        if how == "sum" or how is True:
+            return x.sum()
+        return x if how is None else x * how
+
+    module = fx.export_and_import(Calls(function), X, value)
+    torch.testing.assert_close(run(module, X, value)[0], function(X, value))

@@ -130,3 +130,66 @@ def test_infinite_ranges_end_at_int64(operations):
     )
     (symbol,) = operations(module, "torch.symbolic_int")
     assert re.fullmatch(r"922337203685477580\d : i64", str(symbol.attributes["max_val"]))
+
+
+def test_what_is_affine_is_written_so():
+    a, b = sympy.symbols("a b", integer=True)
+    functions = pytest.importorskip("torch.utils._sympy.functions")
+    cases = {
+        sympy.floor(a / 4): "s0 floordiv 4",
+        sympy.ceiling((a + b) / 2): "(s0 + s1) ceildiv 2",
+        functions.FloorDiv(a, 3): "s0 floordiv 3",
+        a**2: "s0 * s0",
+        3 * a + 1: "s0 * 3 + 1",
+    }
+    if hasattr(functions, "ModularIndexing"):
+        cases[functions.ModularIndexing(a, 2, 5)] = "(s0 floordiv 2) mod 5"
+    if hasattr(functions, "PowByNatural"):
+        cases[functions.PowByNatural(a, sympy.Integer(2))] = "s0 * s0"
+    context = ir.Context()
+    for expression, text in cases.items():
+        wanted = ir.Attribute.parse(f"affine_map<()[s0, s1] -> ({text})>", context)
+        got = ir.AffineMap.get(0, 2, [affine(expression, {"a": 0, "b": 1}, context)], context)
+        assert ir.AffineMapAttr.get(got) == wanted, expression
+
+
+def test_divisions_by_negative_numbers_are_not_affine():
+    functions = pytest.importorskip("torch.utils._sympy.functions")
+    a = sympy.symbols("a", integer=True)
+    for expression in (functions.FloorDiv(a, -3), functions.Mod(a, -3)):
+        with pytest.raises(NotAffine):
+            affine(expression, {"a": 0}, ir.Context())
+
+
+@pytest.mark.skipif(not hasattr(torch, "cond"), reason="this PyTorch has no torch.cond")
+def test_symbols_of_a_branch_are_bound_in_it(operations):
+    def branches(x):
+        return torch.cond(
+            x.sum() > 0, lambda x: torch.cat([x, x]).cumsum(0).sum(), lambda x: x[x < 0].sum(), (x,)
+        )
+
+    module = fx.export_and_import(
+        Calls(branches),
+        torch.randn(5),
+        dynamic_shapes=shapes(min=2),
+        import_symbolic_shape_expressions=True,
+    )
+    assert module.operation.verify()
+    (choice,) = operations(module, "torch.prim.If")
+    inside = [op for op in operations(module, "torch.bind_symbolic_shape") if op.parent == choice]
+    assert len(inside) >= 2
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.new_zeros(x.shape[0] ** 2),
+        lambda x: x.new_zeros(torch.sym_min(x.shape[0], x.shape[1]) + 1),
+        lambda x: x.sum() * (x.shape[0] > x.shape[1] - 100),
+        lambda x: x.new_zeros((x.shape[0] + 5) // 2 + x.shape[1] % 3),
+        lambda x: x * torch.sym_float(x.shape[0]) / 3,
+    ],
+)
+def test_arithmetic_in_python(agree, function):
+    runs = [(torch.randn(12, 6),), (torch.randn(19, 7),)]
+    agree(Calls(function), torch.randn(15, 8), dynamic_shapes=shapes(2, min=6, max=64), runs=runs)

@@ -146,16 +146,32 @@ def generator(graph: GraphImporter, arg: Any) -> ir.Value:
     if type(arg) is Node:
         return graph.value(arg)
     raise Unsupported(
-        "a generator is a stream of random numbers, which has no constant: leave it out, or make "
-        f"it an input of the program ({_describe(arg)})"
+        "a generator is a stream of random numbers, which has no constant; leave it out, or pass "
+        f"None, for PyTorch's own ({_describe(arg)})"
     )
 
 
 def optional_generator(graph: GraphImporter, arg: Any) -> ir.Value:
     """A generator or None; PyTorch's default generator is what None stands for."""
-    if arg is None or arg is torch.default_generator:
+    default = isinstance(arg, torch.Generator) and arg._cdata == torch.default_generator._cdata
+    if arg is None or default:
         return graph.builder.constant(None)
     return generator(graph, arg)
+
+
+def custom_object(graph: GraphImporter, value: Any) -> ir.Value:
+    """An object that a program holds, other than a tensor.
+
+    Raises:
+        Unsupported: it is not PyTorch's default generator, which None stands for.
+    """
+    if isinstance(value, torch.Generator):
+        return optional_generator(graph, value)
+    kind = type(value)
+    raise Unsupported(
+        f"the program holds an object of class {kind.__module__}.{kind.__qualname__}, which has no "
+        "value in the Torch dialect"
+    )
 
 
 def anything(graph: GraphImporter, arg: Any) -> ir.Value:

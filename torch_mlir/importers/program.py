@@ -12,6 +12,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from .. import ir
 from ..compiler_utils import TorchMlirCompilerError
+from .arguments import custom_object
 from .builder import BlockBuilder
 from .consumers import Accepts
 from .context import ModuleContext
@@ -111,7 +112,7 @@ class FxImporter:
         Raises:
             TorchMlirCompilerError: something in the program has no translation.
         """
-        lifted = _lifted(prog)
+        lifted, objects = _lifted(prog), _objects(prog)
         ranges = ranges_of(prog.range_constraints) if import_symbolic_shape_expressions else None
 
         def enter(graph: GraphImporter, placeholder: Node, argument: Callable) -> None:
@@ -119,6 +120,9 @@ class FxImporter:
                 name, tensor = lifted[placeholder.name]
                 # Made when it is first used, so that unused state costs nothing.
                 graph.bind(placeholder, lambda: graph.literal(tensor, name))
+            elif placeholder.name in objects:
+                value = objects[placeholder.name]
+                graph.bind(placeholder, lambda: custom_object(graph, value))
             else:
                 graph.bind(placeholder, argument(graph.types.of_node(placeholder)))
 
@@ -147,7 +151,7 @@ class FxImporter:
         from torch.export import graph_signature as kinds
 
         signature = prog.graph_signature
-        lifted = _lifted(prog)
+        lifted, objects = _lifted(prog), _objects(prog)
         ranges = ranges_of(prog.range_constraints) if import_symbolic_shape_expressions else None
         new_contents = {
             name: producer for producer, name in signature.user_inputs_to_mutate.items()
@@ -172,6 +176,10 @@ class FxImporter:
                     )
                 else:
                     graph.bind(placeholder, argument(graph.types.of_node(placeholder)))
+                return
+            if placeholder.name in objects:
+                held = objects[placeholder.name]
+                graph.bind(placeholder, lambda: custom_object(graph, held))
                 return
             if placeholder.name not in lifted:
                 raise Unsupported(f"inputs of kind {spec.kind.name} are not imported")
@@ -360,6 +368,17 @@ def _first_location(state: ModuleContext, nodes: Iterable[Node]) -> ir.Location:
 
 def _input_error(node: Node, problem: Unsupported) -> TorchMlirCompilerError:
     return TorchMlirCompilerError(f"input {node.name!r} of the program: {problem.reason}")
+
+
+def _objects(prog: ExportedProgram) -> dict[str, Any]:
+    """Objects other than tensors that torch.export made inputs of the graph, by placeholder.
+
+    What becomes of one is decided where it is used.
+    """
+    # PyTorch 2.1 and 2.2 lift no objects.
+    targets = getattr(prog.graph_signature, "inputs_to_lifted_custom_objs", {})
+    constants = getattr(prog, "constants", {})
+    return {placeholder: constants.get(target) for placeholder, target in targets.items()}
 
 
 def _lifted(prog: ExportedProgram) -> dict[str, tuple[str, torch.Tensor]]:
