@@ -22,6 +22,12 @@ LINALG_DIALECTS = {
 
 
 @pytest.fixture(autouse=True)
+def _repro_files(tmp_path, monkeypatch):
+    """Failures leave their files where tests clean up."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+@pytest.fixture(autouse=True)
 def _compiler(request):
     if request.node.get_closest_marker("iree"):
         pytest.importorskip("iree.compiler")
@@ -148,6 +154,21 @@ def test_names_that_no_operator_has_are_refused():
     module = ir.Module.parse("module {}", ir.Context())
     with pytest.raises(ValueError, match="'aten.linear}' is no operator's name"):
         lowering.lower(module, "torch", backend_legal_ops=["aten.linear}"])
+
+
+@needs_compiler
+def test_an_extra_library_that_is_not_there_is_named(tmp_path):
+    tensor = "!torch.vtensor<[3],f32>"
+    text = f"""
+    func.func @main(%a: {tensor}) -> {tensor} {{
+      %0 = torch.operator "torch.vendor.twist"(%a) : ({tensor}) -> {tensor}
+      return %0 : {tensor}
+    }}
+    """
+    module = ir.Module.parse(text, ir.Context())
+    missing = str(tmp_path / "library.mlir")
+    with pytest.raises(TorchMlirCompilerError, match=f"extra-library file at {missing}"):
+        lowering.lower(module, "torch", extra_library=missing)
 
 
 @needs_compiler
