@@ -64,7 +64,8 @@ def backend(
         raise ValueError(f"mode {mode!r}: backend 'torch_mlir' has no modes; it takes `options`")
     remaining = dict(options or {})
     decompositions = remaining.pop("decomposition_table", None)
-    if decompositions is None:
+    is_default = decompositions is None
+    if is_default:
         decompositions = get_decomposition_table()
     runner = _backend(remaining.pop("backend", "reference"), remaining)
 
@@ -72,8 +73,7 @@ def backend(
         return _boxed(compile_graph(graph, runner))
 
     compile_all = aot_autograd(fw_compiler=compiler, decompositions=decompositions)
-    flash = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
-    in_parts = flash is not None and flash.default in decompositions
+    in_parts = is_default or any("scaled_dot_product" in str(name) for name in decompositions)
     with _attention_in_parts() if in_parts else nullcontext():
         return compile_all(gm, example_inputs)
 
