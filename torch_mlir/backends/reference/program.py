@@ -242,7 +242,9 @@ class Compiler:
             operands = tuple(self.slot(operand) for operand in operation.operands)
             step = self._step(operation)
             results = tuple(self.slot(result) for result in operation.results)
-            checks = tuple(_checks(operation.results)) if self.is_checking else ()
+            # A symbol has the type of an int, and is none before a tensor tells its value.
+            is_checking = self.is_checking and name != "torch.symbolic_int"
+            checks = tuple(_checks(operation.results)) if is_checking else ()
             instruction = Instruction(step, operation, operands, results, checks)
             compiled.instructions.append(instruction)
             own.update(results)
