@@ -78,8 +78,6 @@ def get(name: str, **options: Any) -> Backend[Any]:
     try:
         module, kind = _CLASSES[name]
     except KeyError:
-        raise ValueError(
-            f"no backend {name!r}: there are {', '.join(sorted(_CLASSES))}"
-        ) from None
+        raise ValueError(f"no backend {name!r}: there are {', '.join(sorted(_CLASSES))}") from None
     backend: Backend[Any] = getattr(importlib.import_module(module, __name__), kind)(**options)
     return backend

@@ -23,7 +23,7 @@ Kernel = Callable[[Sequence[Any]], Sequence[Any]]
 Converter = Callable[[Any], Any]
 
 # Modules of PyTorch that register operators once they are imported.
-_REGISTRARS = {
+REGISTRARS = {
     "quantized_decomposed": (
         "torch.ao.quantization.fx._decomposed",
         "torchao.quantization.pt2e",
@@ -42,6 +42,8 @@ _NUMBERS: dict[type, dict[Any, int]] = {
     torch.layout: LAYOUT_TO_INT,
     torch.memory_format: MEMORY_FORMAT_TO_INT,
 }
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def dtype_of(number: int) -> torch.dtype:
@@ -66,7 +68,7 @@ def overload(key: str) -> Callable[..., Any]:
     namespace, name = parts[:2]
     wanted = parts[2] if len(parts) > 2 else ""
     found = _registered(namespace, name, wanted)
-    for module in _REGISTRARS.get(namespace, ()) if found is None else ():
+    for module in REGISTRARS.get(namespace, ()) if found is None else ():
         try:
             importlib.import_module(module)
         except ModuleNotFoundError:
@@ -119,12 +121,15 @@ def kernel(key: str, operand_count: int) -> Kernel:
     target = overload(key)
     own = operators.parse(str(target._schema))  # type: ignore[attr-defined]
     given = own
-    if entry is not None and len(entry.arguments) == operand_count:
+    if entry is not None and len(entry.arguments) == operand_count and not _same_types(own, entry):
         given = entry
     call = _caller(target, own, given, operand_count)
+    symbolic = python_operators.find_symbolic(own)
     count = len(own.results)
 
     def run(operands: Sequence[Any]) -> Sequence[Any]:
+        if symbolic is not None and any(isinstance(operand, _SYMBOLIC) for operand in operands):
+            return (symbolic(*operands),)
         result = call(operands)
         if count == 1:
             return (_as_number(result),)
@@ -139,6 +144,13 @@ def _python_kernel(function: Callable[..., Any], count: int) -> Kernel:
         return (_as_number(result),) if count else ()
 
     return run
+
+
+def _same_types(own: operators.Schema, given: operators.Schema) -> bool:
+    """Whether two releases' schemas differ in the names of arguments at most."""
+    return [(a.type, a.kwarg_only) for a in own.arguments] == [
+        (a.type, a.kwarg_only) for a in given.arguments
+    ]
 
 
 def _as_number(result: Any) -> Any:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operators on Python's values: numbers, lists, dicts and strings.
+"""Operators on Python's values, where PyTorch's kernels don't do.
 
-PyTorch registers a kernel for each, which takes a copy of a list and no symbolic number. These
-write to the list that they are given, and work for `SymInt`s too.
+Those take a copy of a list, so that a write to it is lost; and no symbolic number.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ def _warn(message: Any, stacklevel: int = 2) -> None:
     warnings.warn(str(message), stacklevel=stacklevel)
 
 
-# By the operators' names without overloads: those whose arguments hold no tensor.
-_ON_VALUES: dict[str, Function] = {
+# For symbolic numbers, by the operators' names without overloads.
+_ON_NUMBERS: dict[str, Function] = {
     "aten.add": operator.add,
     "aten.sub": operator.sub,
     "aten.mul": operator.mul,
@@ -96,16 +95,25 @@ _ON_VALUES: dict[str, Function] = {
     "aten.__or__": operator.or_,
     "aten.__xor__": operator.xor,
     "aten.__not__": operator.not_,
-    "aten.Complex": complex,
+    "aten.Int": lambda value: torch.sym_int(value),
+    "aten.Float": lambda value: torch.sym_float(value),
+    "aten.Bool": lambda value: value != 0,
+    "aten.sym_max": lambda a, b: torch.sym_max(a, b),
+    "aten.sym_min": lambda a, b: torch.sym_min(a, b),
+    "aten.__derive_index": _derive_index,
     "prim.abs": abs,
+    "prim.max": lambda a, b: torch.sym_max(a, b),
+    "prim.min": lambda a, b: torch.sym_min(a, b),
+}
+
+# For lists, dicts and whatever else has no tensor among its arguments.
+_ON_CONTAINERS: dict[str, Function] = {
     "aten.append": _append,
     "aten._set_item": _set_item,
     "aten.Delete": _delete,
     "aten.insert": list.insert,
     "aten.extend": list.extend,
     "aten.reverse": list.reverse,
-    "aten.index": list.index,
-    "aten.count": list.count,
     "aten.slice": _slice,
     "aten.len": len,
     "aten.copy": lambda values: values.copy(),
@@ -113,11 +121,8 @@ _ON_VALUES: dict[str, Function] = {
     "aten.keys": lambda values: list(values.keys()),
     "aten.values": lambda values: list(values.values()),
     "aten.items": lambda values: [*values.items()],
-    "aten.sym_max": lambda a, b: torch.sym_max(a, b),
-    "aten.sym_min": lambda a, b: torch.sym_min(a, b),
 }
 
-# Those for which that doesn't matter, or that exist for one overload only.
 _BY_KEY: dict[str, Function] = {
     "aten.__is__": operator.is_,
     "aten.__isnot__": operator.is_not,
@@ -127,18 +132,10 @@ _BY_KEY: dict[str, Function] = {
     "aten.__contains__.str": operator.contains,
     "aten.__contains__.float": operator.contains,
     "aten.__contains__.str_list": operator.contains,
-    "aten.__derive_index": _derive_index,
     "aten.__range_length": _range_length,
     "aten.append.t": _append,
     "aten.list.t": list,
     "aten.pop.t": list.pop,
-    "aten.Int.Scalar": lambda x: torch.sym_int(x),
-    "aten.Int.bool": int,
-    "aten.Int.float": lambda x: torch.sym_int(x),
-    "aten.Float.Scalar": lambda x: torch.sym_float(x),
-    "aten.Float.int": lambda x: torch.sym_float(x),
-    "aten.Bool.int": lambda x: x != 0,
-    "aten.Bool.float": lambda x: x != 0,
     "aten.Int.Tensor": _item,
     "aten.Float.Tensor": _item,
     "aten.Bool.Tensor": _item,
@@ -161,44 +158,39 @@ _BY_KEY: dict[str, Function] = {
     "aten.format": _format,
     "prim.Print": print,
     "prim.RaiseException": _raise,
-    "prim.min.int": min,
-    "prim.max.int": max,
-    "prim.min.float": min,
-    "prim.max.float": max,
-    "prim.min.self_int": min,
-    "prim.max.self_int": max,
-    "prim.min.self_float": min,
-    "prim.max.self_float": max,
     "prim.dtype": lambda tensor: tensor.dtype,
     "prim.layout": lambda tensor: tensor.layout,
     "prim.device": lambda tensor: tensor.device,
 }
 
+# Results of operators on numbers, by the type in their schemas.
 _RESULTS: dict[str, Function] = {
-    "int": lambda value: torch.sym_int(value) if not isinstance(value, torch.Tensor) else value,
+    "int": lambda value: torch.sym_int(value),
     "float": lambda value: torch.sym_float(value),
-    "bool": lambda value: value if isinstance(value, torch.SymBool) else bool(value),
 }
 
 
 def find(schema: operators.Schema) -> Function | None:
     """What computes an operator in Python, or None: PyTorch's kernel does."""
-    key = schema.key
-    function = _BY_KEY.get(key)
-    if function is None:
-        if any(_holds_tensor(argument.type) for argument in schema.arguments):
-            return None
-        function = _ON_VALUES.get(f"{schema.namespace}.{schema.name}")
-    if function is None or key in _BY_KEY and not schema.results:
-        return function
-    if len(schema.results) == 1 and (convert := _RESULTS.get(str(schema.results[0].type))):
-        compute = function
+    found = _BY_KEY.get(schema.key)
+    if found is None and not any(_holds_tensor(argument.type) for argument in schema.arguments):
+        found = _ON_CONTAINERS.get(f"{schema.namespace}.{schema.name}")
+    return found
 
-        def converted(*args: Any) -> Any:
-            return convert(compute(*args))
 
-        return converted
-    return function
+def find_symbolic(schema: operators.Schema) -> Function | None:
+    """What computes an operator on numbers for `SymInt`s and the like, or None."""
+    function = _ON_NUMBERS.get(f"{schema.namespace}.{schema.name}")
+    if function is None or any(argument.type.name not in _NUMBERS for argument in schema.arguments):
+        return None
+    compute = function
+    convert = _RESULTS.get(str(schema.results[0].type))
+    if convert is None:
+        return compute
+    return lambda *args: convert(compute(*args))
+
+
+_NUMBERS = frozenset(("int", "float", "bool", "Scalar", "SymInt", "SymFloat", "SymBool"))
 
 
 def _holds_tensor(kind: operators.Type) -> bool:

@@ -174,9 +174,7 @@ def _tuple(compiler: Compiler, operation: ir.Operation) -> Step:
 @_builds("torch.prim.DictConstruct")
 def _dict(compiler: Compiler, operation: ir.Operation) -> Step:
     count = len(operation.operands) // 2
-    return lambda frame, operands: (
-        dict(zip(operands[:count], operands[count:], strict=True)),
-    )
+    return lambda frame, operands: (dict(zip(operands[:count], operands[count:], strict=True)),)
 
 
 @_builds("torch.prim.ListUnpack", "torch.prim.TupleUnpack")
