@@ -72,10 +72,29 @@ def backend(
     def compiler(graph: GraphModule, inputs: Sequence[Any]) -> Compiled:
         return _boxed(compile_graph(graph, runner))
 
-    compile_all = aot_autograd(fw_compiler=compiler, decompositions=decompositions)
+    compile_all = aot_autograd(
+        fw_compiler=compiler, decompositions=decompositions, partition_fn=_partition
+    )
     in_parts = is_default or any("scaled_dot_product" in str(name) for name in decompositions)
     with _attention_in_parts() if in_parts else nullcontext():
         return compile_all(gm, example_inputs)
+
+
+def _partition(joint: GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """The forward and the backward graph of `joint`.
+
+    A checkpoint's values are computed again in the backward graph, but not where it draws random
+    numbers: PyTorch would draw those again from the generator's state at the forward graph, and
+    the Torch dialect has nothing for such states. Its values are kept instead.
+    """
+    from functorch.compile import default_partition
+
+    again = [node for node in joint.graph.nodes if "recompute" in node.meta]
+    seeded = torch.Tag.nondeterministic_seeded
+    if any(seeded in getattr(node.target, "tags", ()) for node in again):
+        for node in again:
+            del node.meta["recompute"]
+    return default_partition(joint, *args, **kwargs)
 
 
 def _attention_in_parts() -> AbstractContextManager[Any]:
