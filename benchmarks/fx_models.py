@@ -6,10 +6,10 @@
 
 Both interpreters need transformers and diffusers of one version. Each exports and decomposes by
 the decompositions of its own package before the clock starts, and imports every program several
-times into new contexts; the best time counts, and what the context itself takes is told apart. The two take turns, architecture by architecture,
-so that both meet the same machine. What is timed is `import_program`; what a package refuses is
-shown with what it says, and what `import_frozen_program` refuses besides, which
-`export_and_import` calls by default.
+times into new contexts; the best time counts, and what a context itself takes is told apart. The
+two take turns, architecture by architecture, so that both meet the same machine. What is timed is
+`import_program`; what a package refuses is shown with what it says, and what
+`import_frozen_program` refuses besides, which `export_and_import` calls by default.
 """
 
 from __future__ import annotations
