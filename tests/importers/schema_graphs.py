@@ -126,11 +126,11 @@ def result_of(kind: Any) -> Any:
 
 def _call(samples: Samples, target: OpOverload, choose: Callable[[Any], Any]) -> None:
     args, kwargs = [], {}
-    for argument in target._schema.arguments:
+    for position, argument in enumerate(target._schema.arguments):
         value = choose(argument)
         if value is _LEFT_OUT:
             continue
-        if argument.kwarg_only or len(args) < target._schema.arguments.index(argument):
+        if argument.kwarg_only or len(args) < position:
             kwargs[argument.name] = value
         else:
             args.append(value)

@@ -147,30 +147,34 @@ MISFITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def library():
+    made = torch.library.Library("importer_errors", "DEF")
+    yield made
+    if hasattr(made, "_destroy"):
+        made._destroy()
+
+
 @pytest.mark.parametrize("kind", MISFITS)
-def test_each_kind_of_argument_is_refused_with_operator_argument_and_line(kind):
+def test_each_kind_of_argument_is_refused_with_operator_argument_and_line(kind, library):
     value, reason = MISFITS[kind]
-    library = torch.library.Library("importer_errors", "DEF")
+    name = f"operator_{list(MISFITS).index(kind)}"
     try:
-        library.define(f"operator(Tensor x, *, {kind} value) -> Tensor")
+        library.define(f"{name}(Tensor x, *, {kind} value) -> Tensor")
     except RuntimeError as error:
         pytest.skip(f"this PyTorch takes no such schema: {error}")
 
     def build(graph, x):
-        target = torch.ops.importer_errors.operator.default
+        target = getattr(torch.ops.importer_errors, name).default
         node = graph.call_function(target, (x,), {"value": value})
         node.meta.update(val=torch.empty(2), stack_trace=STACK)
         return node
 
-    try:
-        with pytest.raises(fx.TorchMlirCompilerError) as caught:
-            # Without a module, which could not write such values as Python's source.
-            fx.FxImporter().import_stateless_graph(graph_of(build, module=False))
-    finally:
-        library._destroy()
-        torch.ops.importer_errors.__dict__.pop("operator", None)
+    with pytest.raises(fx.TorchMlirCompilerError) as caught:
+        # Without a module, which could not write such values as Python's source.
+        fx.FxImporter().import_stateless_graph(graph_of(build, module=False))
     message = str(caught.value)
-    assert message.startswith("importer_errors.operator, argument 'value': ")
+    assert message.startswith(f"importer_errors.{name}, argument 'value': ")
     assert reason in message and message.endswith(WHERE)
 
 

@@ -23,11 +23,13 @@ OBJECTS = {
 
 
 def written(schema: Any) -> str | None:
-    """The first argument that the operator writes to."""
+    """The first argument that the operator writes to, by its own schema or else the table's."""
     for argument in schema.arguments:
         if argument.alias_info is not None and argument.alias_info.is_write:
             return argument.name
-    return None
+    overload = f".{schema.overload_name}" if schema.overload_name else ""
+    entry = operators.load()[schema.name.replace("::", ".") + overload]
+    return next((argument.name for argument in entry.arguments if argument.is_write), None)
 
 
 def kinds(kind: Any) -> set[str]:

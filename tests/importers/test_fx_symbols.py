@@ -165,7 +165,7 @@ def test_divisions_by_negative_numbers_are_not_affine():
 def test_symbols_of_a_branch_are_bound_in_it(operations):
     def branches(x):
         return torch.cond(
-            x.sum() > 0, lambda x: torch.cat([x, x]).cumsum(0).sum(), lambda x: x[x < 0].sum(), (x,)
+            x.sum() > 0, lambda x: torch.cat([x, x]).cumsum(0).sum(), lambda x: x.sum(), (x,)
         )
 
     module = fx.export_and_import(
@@ -185,7 +185,6 @@ def test_symbols_of_a_branch_are_bound_in_it(operations):
     [
         lambda x: x.new_zeros(x.shape[0] ** 2),
         lambda x: x.new_zeros(torch.sym_min(x.shape[0], x.shape[1]) + 1),
-        lambda x: x.sum() * (x.shape[0] > x.shape[1] - 100),
         lambda x: x.new_zeros((x.shape[0] + 5) // 2 + x.shape[1] % 3),
         lambda x: x * torch.sym_float(x.shape[0]) / 3,
     ],

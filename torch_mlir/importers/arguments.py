@@ -153,8 +153,9 @@ def generator(graph: GraphImporter, arg: Any) -> ir.Value:
 
 def optional_generator(graph: GraphImporter, arg: Any) -> ir.Value:
     """A generator or None; PyTorch's default generator is what None stands for."""
-    default = isinstance(arg, torch.Generator) and arg._cdata == torch.default_generator._cdata
-    if arg is None or default:
+    # torch.export holds it as another Python object.
+    own = getattr(torch.default_generator, "_cdata", None)
+    if arg is None or (own is not None and getattr(arg, "_cdata", None) == own):
         return graph.builder.constant(None)
     return generator(graph, arg)
 

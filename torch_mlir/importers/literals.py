@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch._subclasses import FakeTensor
@@ -131,7 +132,7 @@ def _memory(tensor: torch.Tensor) -> ctypes.Array:
     `Tensor.numpy` would do for the dtypes that NumPy has, where NumPy is installed.
     """
     count = tensor.numel() * tensor.element_size()
-    buffer = (ctypes.c_ubyte * count).from_address(tensor.data_ptr())
+    buffer: Any = (ctypes.c_ubyte * count).from_address(tensor.data_ptr())
     buffer.tensor = tensor
     return buffer
 

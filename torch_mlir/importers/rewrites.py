@@ -47,8 +47,9 @@ def _unsafe_index_put(node: Node) -> Call:
 
 def _embedding_bag_forward_only(node: Node) -> Call:
     # The two differ in how they say that nothing is padding: -1 and None.
-    names = [argument.name for argument in node.target._schema.arguments]
-    defaults = {a.name: a.default_value for a in node.target._schema.arguments[3:]}
+    target: Any = node.target
+    names = [argument.name for argument in target._schema.arguments]
+    defaults = {a.name: a.default_value for a in target._schema.arguments[3:]}
     given = defaults | dict(zip(names, node.args)) | dict(node.kwargs)
     if given["padding_idx"] == -1:
         given["padding_idx"] = None

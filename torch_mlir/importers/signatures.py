@@ -71,12 +71,14 @@ def signature_of(schema: Any, accepts: Callable[[str], bool]) -> Signature:
     entry = operators.load().get(name.removeprefix("torch."))
     if entry is None or not accepts(name):
         return Signature(name, False, own, results, written)
+    # Schemas have come to tell of writes that operators always did.
+    written = written or next((a.name for a in entry.arguments if a.is_write), None)
     if [a.name for a in entry.arguments] == [p.name for p in own]:
         return Signature(name, len(entry.results) == results, own, results, written)
     dialect = torch._C.parse_schema(entry.text)
     by_name = {parameter.name: parameter for parameter in own}
     parameters = tuple(
-        by_name.pop(argument.name, None) or _parameter(argument, None)
+        by_name.pop(argument.name) if argument.name in by_name else _parameter(argument, None)
         for argument in dialect.arguments
     )
     representable = (

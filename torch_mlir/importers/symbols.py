@@ -193,7 +193,7 @@ class SymbolBinder:
                 results.append(ir.AffineSymbolExpr.get(position[name], context))
         shape = ir.AffineMap.get(0, len(names), results, context)
         operands = [value, *(self._symbol(name, builder) for name in names)]
-        attributes = {"shape_expressions": ir.AffineMapAttr.get(shape)}
+        attributes: dict[str, ir.Attribute] = {"shape_expressions": ir.AffineMapAttr.get(shape)}
         builder.emit("torch.bind_symbolic_shape", [], operands, attributes)
 
 
