@@ -87,7 +87,7 @@ def _partition(joint: GraphModule, *args: Any, **kwargs: Any) -> Any:
     numbers: PyTorch would draw those again from the generator's state at the forward graph, and
     the Torch dialect has nothing for such states. Its values are kept instead.
     """
-    from functorch.compile import default_partition
+    from torch._functorch.partitioners import default_partition
 
     again = [node for node in joint.graph.nodes if "recompute" in node.meta]
     seeded = torch.Tag.nondeterministic_seeded

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import nn
+
 from torch_mlir import fx, ir
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table

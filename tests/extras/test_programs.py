@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_mlir.fx")
 
 from programs import PROGRAMS  # noqa: E402
+
 from torch_mlir import ir  # noqa: E402
 
 UPSTREAM = json.loads((Path(__file__).parent / "upstream_modules.json").read_text())

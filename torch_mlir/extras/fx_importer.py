@@ -51,8 +51,15 @@ TORCH_DTYPE_TO_MLIR_TYPE: dict[torch.dtype, Callable[[], ir.Type]] = {
 
 
 def create_mlir_tensor_type(tensor: torch.Tensor) -> ir.Type:
-    """The builtin `tensor` type of a tensor's shape and dtype, in the context that is current."""
-    return TypeCache(ir.Context.current).builtin_tensor(tensor.shape, tensor.dtype)
+    """The builtin `tensor` type of a tensor's shape and dtype, in the context that is current.
+
+    Raises:
+        ValueError: no context is current.
+    """
+    context = ir.Context.current
+    if context is None:
+        raise ValueError("no MLIR context is current: call it within `with context:`")
+    return TypeCache(context).builtin_tensor(tensor.shape, tensor.dtype)
 
 
 def is_symbolic(obj: Any) -> bool:
