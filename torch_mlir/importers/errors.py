@@ -41,7 +41,9 @@ def user_line(node: Node) -> str | None:
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return None
-    file, line, function, code = frames[-1]
+    # Graphs that PyTorch made of the user's code have frames of their own.
+    written = [frame for frame in frames if not frame[0].startswith("<")]
+    file, line, function, code = (written or frames)[-1]
     return f"{file}:{line}, in {function}" + (f": {code.strip()}" if code.strip() else "")
 
 

@@ -30,7 +30,8 @@ REQUIRED_DIALECTS = ("builtin", "func", "torch")
 # What a program's graph returns, by the names of torch.export's `OutputKind`: results of its
 # function, a training graph's loss and gradients among them, and new contents of what it writes.
 _RESULTS = ("USER_OUTPUT", "LOSS_OUTPUT", "GRADIENT_TO_PARAMETER", "GRADIENT_TO_USER_INPUT")
-_WRITES = ("BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION")
+# Results that the module does not return: new contents of what it writes to, and tokens.
+_WRITES = ("BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION", "TOKEN")
 
 
 class FxImporter:
@@ -114,9 +115,13 @@ class FxImporter:
         """
         lifted, objects = _lifted(prog), _objects(prog)
         ranges = ranges_of(prog.range_constraints) if import_symbolic_shape_expressions else None
+        tokens = _tokens(prog)
+        outputs = [spec.kind.name for spec in prog.graph_signature.output_specs]
 
         def enter(graph: GraphImporter, placeholder: Node, argument: Callable) -> None:
-            if placeholder.name in lifted:
+            if placeholder.name in tokens:
+                graph.bind(placeholder, lambda: graph.builder.constant(None))
+            elif placeholder.name in lifted:
                 name, tensor = lifted[placeholder.name]
                 # Made when it is first used, so that unused state costs nothing.
                 graph.bind(placeholder, lambda: graph.literal(tensor, name))
@@ -126,9 +131,11 @@ class FxImporter:
             else:
                 graph.bind(placeholder, argument(graph.types.of_node(placeholder)))
 
-        return self._function(
-            prog.graph, func_name, func_visibility, ranges, enter, self._graph_results
-        )
+        def leave(graph: GraphImporter, returned: Sequence[Any]) -> list[ir.Value]:
+            kept = [value for kind, value in zip(outputs, returned, strict=True) if kind != "TOKEN"]
+            return self._graph_results(graph, kept)
+
+        return self._function(prog.graph, func_name, func_visibility, ranges, enter, leave)
 
     def import_program(
         self,
@@ -176,6 +183,9 @@ class FxImporter:
                     )
                 else:
                     graph.bind(placeholder, argument(graph.types.of_node(placeholder)))
+                return
+            if spec.kind.name == "TOKEN":
+                graph.bind(placeholder, lambda: graph.builder.constant(None))
                 return
             if placeholder.name in objects:
                 held = objects[placeholder.name]
@@ -379,6 +389,13 @@ def _objects(prog: ExportedProgram) -> dict[str, Any]:
     targets = getattr(prog.graph_signature, "inputs_to_lifted_custom_objs", {})
     constants = getattr(prog, "constants", {})
     return {placeholder: constants.get(target) for placeholder, target in targets.items()}
+
+
+def _tokens(prog: ExportedProgram) -> frozenset[str]:
+    """Placeholders that only order effects; see `higher_order.effects`."""
+    return frozenset(
+        spec.arg.name for spec in prog.graph_signature.input_specs if spec.kind.name == "TOKEN"
+    )
 
 
 def _lifted(prog: ExportedProgram) -> dict[str, tuple[str, torch.Tensor]]:

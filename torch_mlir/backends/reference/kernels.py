@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ... import operators
 from ...importers.dtypes import DTYPE_TO_INT, LAYOUT_TO_INT, MEMORY_FORMAT_TO_INT
@@ -107,8 +108,11 @@ def _registered(namespace: str, name: str, wanted: str) -> Callable[..., Any] | 
     return None if operation is None else _Registered(operation[0], schema)
 
 
-def kernel(key: str, operand_count: int) -> Kernel:
+def kernel(key: str, operand_count: int, result_count: int | None = None) -> Kernel:
     """What runs the operator `aten.add.Tensor` on a list of its operands.
+
+    An operation that has a result more for each operand that the operator writes to gives what
+    is written, and leaves the operands as they are.
 
     Raises:
         NoKernel: the installed PyTorch has no such operator, or one that takes other arguments.
@@ -126,6 +130,11 @@ def kernel(key: str, operand_count: int) -> Kernel:
     call = _caller(target, own, given, operand_count)
     symbolic = python_operators.find_symbolic(own)
     count = len(own.results)
+    written = [i for i, argument in enumerate(given.arguments) if argument.is_write]
+    if result_count is not None and result_count != count and not own.is_varret:
+        if not written or result_count < count:
+            raise NoKernel(f"{key} gives {count} results, not {result_count}")
+        return _functionalized(call, written, count)
 
     def run(operands: Sequence[Any]) -> Sequence[Any]:
         if symbolic is not None and any(isinstance(operand, _SYMBOLIC) for operand in operands):
@@ -134,6 +143,21 @@ def kernel(key: str, operand_count: int) -> Kernel:
         if count == 1:
             return (_as_number(result),)
         return tuple(result) if count else ()
+
+    return run
+
+
+def _functionalized(
+    call: Callable[[Sequence[Any]], Any], written: Sequence[int], count: int
+) -> Kernel:
+    def run(operands: Sequence[Any]) -> Sequence[Any]:
+        own = list(operands)
+        for place in written:
+            own[place] = tree_map_only(torch.Tensor, torch.clone, own[place])
+        result = call(own)
+        results = [result] if count == 1 else list(result) if count else []
+        contents = tree_leaves([own[place] for place in written])
+        return [*results, *(tensor for tensor in contents if tensor is not None)]
 
     return run
 

@@ -281,7 +281,9 @@ class Compiler:
                 name = text_of(operation, "name")
             if not name.startswith("torch."):
                 raise UnsupportedOperation(f"{place(operation)}: no operation of the Torch dialect")
-            kernel = kernels.kernel(name.removeprefix("torch."), len(operation.operands))
+            kernel = kernels.kernel(
+                name.removeprefix("torch."), len(operation.operands), len(operation.results)
+            )
         except (kernels.NoKernel, ValueError) as problem:
             raise UnsupportedOperation(f"{place(operation)}: {problem}") from problem
         return lambda frame, operands: kernel(operands)

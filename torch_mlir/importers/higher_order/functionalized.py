@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operators that write to operands, called so that they return what they wrote.
+
+As in upstream's importer, the operation has the name and the operands of PyTorch's operator, and
+its results are the operator's followed by the new contents of what it writes to, in the order of
+the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+
+from ... import ir
+from ..errors import Unsupported
+from .regions import Handler
+
+if TYPE_CHECKING:
+    from ..graph import GraphImporter
+
+
+def _auto_functionalized(graph: GraphImporter, node: Node) -> None:
+    """The operands that are written to are values, and the results their new contents."""
+    (target,) = node.args
+    signature = graph.module.signature(target)
+    operands = graph.operands(signature, (), node.kwargs)
+    values = node.meta["val"]
+    # An operator without results has a None before what it wrote.
+    types = [graph.types.of_value(value) for value in values if value is not None]
+    made = iter(graph.builder.operator(signature.name, types, operands).results)
+    graph.bind(node, [None if value is None else next(made) for value in values])
+
+
+def _auto_functionalized_v2(graph: GraphImporter, node: Node) -> None:
+    """The operands that are written to are views of bases; the results the bases' new contents."""
+    (target,) = node.args
+    signature = graph.module.signature(target)
+    bases = [graph.value(base) for base in node.kwargs["_all_bases"]]
+    fakes = [base.meta["val"] for base in node.kwargs["_all_bases"]]
+    views: list[_View] = []
+    kwargs = {name: arg for name, arg in node.kwargs.items() if not name.startswith("_")}
+    places: dict[str, list[_View | None]] = {}
+    for argument in target._schema.arguments:
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        name = argument.name
+        prefixes = [f"_{name}"]
+        if f"_{name}_length" in node.kwargs:
+            length = node.kwargs[f"_{name}_length"]
+            prefixes = [f"_{name}_{i}" for i in range(length or 0)]
+            if length is None:
+                kwargs[name] = None
+                continue
+        read = [_View.read(node.kwargs, prefix) for prefix in prefixes]
+        views.extend(view for view in read if view is not None)
+        places[name] = read
+    written = [view.base for view in views]
+    if len(set(written)) != len(written):
+        raise Unsupported("two operands that are written to are views of the same tensor")
+    parameters = {parameter.name: parameter for parameter in signature.parameters}
+    operands = []
+    for name, parameter in parameters.items():
+        if name not in places:
+            arg = kwargs.get(name, parameter.default)
+            operands.append(parameter.convert(graph, arg))
+            continue
+        parts = [
+            graph.builder.constant(None) if view is None else view.take(graph, bases, fakes)
+            for view in places[name]
+        ]
+        if f"_{name}_length" in node.kwargs:
+            operands.append(graph.builder.list_of("vtensor", parts))
+        else:
+            operands.append(parts[0])
+    own = node.meta["val"][: len(node.meta["val"]) - len(bases)]
+    kinds = [graph.types.of_value(value) for value in own if value is not None]
+    kinds += [view.kind(graph, fakes) for view in views]
+    results = list(graph.builder.operator(signature.name, kinds, operands).results)
+    count = len(kinds) - len(views)
+    made = iter(results[:count])
+    for view, contents in zip(views, results[count:], strict=True):
+        bases[view.base] = view.put(graph, bases, fakes, contents)
+    graph.bind(node, [*(None if value is None else next(made) for value in own), *bases])
+
+
+class _View:
+    """How an operand is a part of a base, as `auto_functionalized_v2` writes it down."""
+
+    def __init__(self, base: int, operator: str, args: tuple[Any, ...]) -> None:
+        self.base = base
+        self.operator = operator
+        self.args = args
+
+    @staticmethod
+    def read(kwargs: Any, prefix: str) -> _View | None:
+        """The view of the operand whose keywords begin with `prefix`; None for no tensor."""
+        base = kwargs[f"{prefix}_base_index"]
+        if base is None:
+            return None
+        if f"{prefix}_storage_offset" in kwargs:
+            names: tuple[str, ...] = ("size", "stride", "storage_offset")
+            operator = "as_strided"
+        elif f"{prefix}_slice_dim" in kwargs:
+            names = ("slice_dim", "slice_start", "slice_end")
+            operator = "slice"
+        else:
+            # The base itself, or an alias of it.
+            names, operator = (), ""
+        return _View(base, operator, tuple(kwargs[f"{prefix}_{name}"] for name in names))
+
+    def fake(self, fakes: list[Any]) -> Any:
+        """The operand as a fake tensor."""
+        base = fakes[self.base]
+        if not self.operator:
+            return base
+        function: Callable[..., Any] = {
+            "as_strided": torch.ops.aten.as_strided.default,
+            "slice": torch.ops.aten.slice.Tensor,
+        }[self.operator]
+        args = torch.fx.node.map_arg(self.args, lambda node: node.meta["val"])
+        with base.fake_mode:
+            return function(base, *args)
+
+    def kind(self, graph: GraphImporter, fakes: list[Any]) -> ir.Type:
+        """The operand's type."""
+        return graph.types.of_tensor(self.fake(fakes))
+
+    def take(self, graph: GraphImporter, bases: list[ir.Value], fakes: list[Any]) -> ir.Value:
+        """The operand, from its base."""
+        if not self.operator:
+            return bases[self.base]
+        target = getattr(torch.ops.aten, self.operator)
+        target = target.Tensor if self.operator == "slice" else target.default
+        return self._emit(graph, target, [bases[self.base]], self.kind(graph, fakes))
+
+    def put(
+        self, graph: GraphImporter, bases: list[ir.Value], fakes: list[Any], contents: ir.Value
+    ) -> ir.Value:
+        """The base with new contents for the operand."""
+        if not self.operator:
+            return contents
+        target = getattr(torch.ops.aten, f"{self.operator}_scatter").default
+        kind = graph.types.of_tensor(fakes[self.base])
+        return self._emit(graph, target, [bases[self.base], contents], kind)
+
+    def _emit(
+        self, graph: GraphImporter, target: Any, tensors: list[ir.Value], kind: ir.Type
+    ) -> ir.Value:
+        signature = graph.module.signature(target)
+        operands = list(tensors)
+        for parameter, arg in zip(signature.parameters[len(tensors) :], self.args, strict=False):
+            operands.append(parameter.convert(graph, arg))
+        for parameter in signature.parameters[len(operands) :]:
+            operands.append(parameter.convert(graph, parameter.default))
+        return graph.operation(signature.name.removeprefix("torch."), [kind], operands).results[0]
+
+
+HANDLERS: dict[str, Handler] = {
+    "auto_functionalized": _auto_functionalized,
+    "auto_functionalized_v2": _auto_functionalized_v2,
+}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`map` and `scan`: one iteration for each slice of tensors, as `torch.prim.Loop`.
+
+What the iterations give is carried as whole tensors, each iteration writing its slice into the
+value that it got, so that no tensor changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+
+from ... import ir
+from ..arguments import anything
+from ..errors import Unsupported
+from .regions import Handler, bind_results, conform, inline, inline_traced, region, subgraph
+
+if TYPE_CHECKING:
+    from ..graph import GraphImporter
+
+
+def _map(graph: GraphImporter, node: Node) -> None:
+    """`map(body, tensors, other operands)`; the body takes a slice of each tensor."""
+    _iterate(graph, node, carried=(), sliced=node.args[1], captured=node.args[2], role="f")
+
+
+def _scan(graph: GraphImporter, node: Node) -> None:
+    """`scan(body, initial values, tensors, other operands)`.
+
+    The body takes the carried values and a slice of each tensor, and gives the next carried
+    values and a slice of each result. PyTorch writes a reversed scan as flips around a forward
+    one; before it did so, it gave an axis and a direction.
+    """
+    _, initial, sliced, *rest = node.args
+    if len(rest) > 1:
+        axis, backwards, *rest = rest
+        if axis != 0 or backwards:
+            raise Unsupported("a scan along another axis than 0, or backwards, is not imported")
+    captured = rest[0] if rest else node.kwargs.get("additional_inputs", ())
+    _iterate(graph, node, initial, sliced, captured, role="combine_fn")
+
+
+def _iterate(
+    graph: GraphImporter,
+    node: Node,
+    carried: Any,
+    sliced: Any,
+    captured: Any,
+    role: str,
+) -> None:
+    types, builder = graph.types, graph.builder
+    body = subgraph(graph, node.args[0], role)
+    fakes = node.meta["val"]
+    if any(not isinstance(fake, torch.Tensor) for fake in fakes):
+        raise Unsupported("a loop over slices gives tensors and nothing else", role)
+    first = [anything(graph, value) for value in carried]
+    tensors = [graph.value(value) for value in sliced]
+    others = [anything(graph, value) for value in captured]
+    results = [types.of_tensor(fake) for fake in fakes]
+    sizes = _Sizes(graph, [*sliced, *carried, *captured])
+    trips = sizes.of(sliced[0].meta["val"].shape[0])
+    if trips is None:
+        trips = builder.value("torch.aten.size.int", types.int, [tensors[0], builder.constant(0)])
+    stacked = [_empty(graph, sizes, fake, kind) for fake, kind in _stacked(fakes, results, first)]
+    initial = [
+        conform(builder, value, wanted)
+        for value, wanted in zip(first, results[: len(first)], strict=True)
+    ]
+    loop = builder.emit(
+        "torch.prim.Loop", results, [trips, builder.constant(True), *initial, *stacked], regions=1
+    )
+    inside = region(graph, loop.regions[0], [types.int, *results])
+    iteration, *values = list(inside.block.arguments)
+    slices = [
+        inside.value(
+            "torch.aten.select.int",
+            types.vtensor(tensor.meta["val"].shape[1:], tensor.meta["val"].dtype),
+            [value, inside.constant(0), iteration],
+        )
+        for tensor, value in zip(sliced, tensors, strict=True)
+    ]
+    made = inline(graph, body, [*values[: len(first)], *slices, *others], inside)
+    following = [
+        conform(inside, value, wanted)
+        for value, wanted in zip(made[: len(first)], results[: len(first)], strict=True)
+    ]
+    for whole, part, kind in zip(
+        values[len(first) :], made[len(first) :], results[len(first) :], strict=True
+    ):
+        following.append(
+            inside.value(
+                "torch.aten.select_scatter", kind, [whole, part, inside.constant(0), iteration]
+            )
+        )
+    inside.emit("torch.prim.Loop.condition", [], [inside.constant(True), *following])
+    bind_results(graph, node, loop.results)
+
+
+def _stacked(
+    fakes: Sequence[Any], results: Sequence[ir.Type], first: Sequence[ir.Value]
+) -> Sequence[tuple[Any, ir.Type]]:
+    return list(zip(fakes, results, strict=True))[len(first) :]
+
+
+class _Sizes:
+    """Symbolic sizes as values: read off the tensors that a loop is given."""
+
+    def __init__(self, graph: GraphImporter, nodes: Sequence[Any]) -> None:
+        self._graph = graph
+        self._nodes = [node for node in nodes if isinstance(node, Node)]
+
+    def of(self, size: Any) -> ir.Value | None:
+        """A size as a `!torch.int`, None where no tensor or number has it."""
+        graph, builder = self._graph, self._graph.builder
+        if isinstance(size, int):
+            return builder.constant(size)
+        for node in self._nodes:
+            fake = node.meta["val"]
+            if isinstance(fake, torch.SymInt) and fake.node.expr == size.node.expr:
+                return graph.value(node)
+            if not isinstance(fake, torch.Tensor):
+                continue
+            for axis, length in enumerate(fake.shape):
+                if isinstance(length, torch.SymInt) and length.node.expr == size.node.expr:
+                    return builder.value(
+                        "torch.aten.size.int",
+                        graph.types.int,
+                        [graph.value(node), builder.constant(axis)],
+                    )
+        return None
+
+
+def _empty(graph: GraphImporter, sizes: _Sizes, fake: Any, kind: ir.Type) -> ir.Value:
+    """A tensor for the slices of a result, all of which will be written."""
+    builder = graph.builder
+    shape = []
+    for size in fake.shape:
+        value = sizes.of(size)
+        if value is None:
+            raise Unsupported(f"no operand has the size {size} of a result")
+        shape.append(value)
+    none = builder.constant(None)
+    return builder.value(
+        "torch.aten.zeros",
+        kind,
+        [
+            builder.list_of("int", shape),
+            builder.constant(fake.dtype),
+            none,
+            builder.constant(fake.device),
+            none,
+        ],
+    )
+
+
+def _associative_scan(graph: GraphImporter, node: Node) -> None:
+    """`associative_scan(body, tensors, other operands)`, by PyTorch's implementation of it."""
+    from torch._higher_order_ops.associative_scan import generic_associative_scan
+
+    def scan(body: Any, tensors: Any, captured: Any = ()) -> Any:
+        leaves = list(tensors)
+
+        def combine(*slices: Any) -> Any:
+            return body(*slices, *captured)
+
+        # It takes slices along the first axis of all tensors at once.
+        in_parallel = torch.vmap(combine, in_dims=0, out_dims=0)
+        return generic_associative_scan(in_parallel, leaves, 0)
+
+    inline_traced(graph, node, scan)
+
+
+HANDLERS: dict[str, Handler] = {
+    "map": _map,
+    "map_impl": _map,
+    "scan": _scan,
+    "associative_scan": _associative_scan,
+}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Graphs within a graph: imported in place, in a region, or traced anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from ... import ir
+from ..arguments import anything
+from ..builder import BlockBuilder
+from ..decompositions import get_decomposition_table
+from ..errors import Unsupported
+
+if TYPE_CHECKING:
+    from ..graph import GraphImporter
+
+Handler = Callable[["GraphImporter", Node], None]
+
+
+def subgraph(graph: GraphImporter, node: Any, role: str) -> GraphModule:
+    """The graph that an argument refers to.
+
+    Raises:
+        Unsupported: it refers to something else.
+    """
+    target = graph.attribute_of(node) if isinstance(node, Node) else node
+    if not isinstance(target, GraphModule):
+        raise Unsupported(f"a graph is wanted, not {type(target).__name__}", role)
+    return target
+
+
+def inline(
+    graph: GraphImporter, body: GraphModule, inputs: Sequence[ir.Value], builder: BlockBuilder
+) -> list[ir.Value]:
+    """Import `body` at the end of the block of `builder`; its results, None ones included.
+
+    Raises:
+        Unsupported: the graph takes another number of inputs.
+    """
+    inner = type(graph).create(graph.module, builder, graph.symbols)
+    placeholders = [node for node in body.graph.nodes if node.op == "placeholder"]
+    if len(placeholders) != len(inputs):
+        raise Unsupported(f"a graph of {len(placeholders)} inputs is given {len(inputs)}")
+    for placeholder, value in zip(placeholders, inputs, strict=True):
+        inner.bind(placeholder, value)
+    inner.import_nodes(body.graph.nodes)
+    return [inner.output(value) for value in outputs(body)]
+
+
+def outputs(body: GraphModule) -> Sequence[Any]:
+    """What a graph returns: nodes and constants."""
+    output = next(node for node in reversed(body.graph.nodes) if node.op == "output")
+    returned = output.args[0]
+    return returned if isinstance(returned, (list, tuple)) else [returned]
+
+
+def conform(builder: BlockBuilder, value: ir.Value, wanted: ir.Type) -> ir.Value:
+    """A tensor that is known with more or fewer static sizes than `wanted` tells."""
+    if value.type == wanted:
+        return value
+    return builder.value("torch.tensor_static_info_cast", wanted, [value])
+
+
+def region(graph: GraphImporter, target: ir.Region, inputs: Sequence[ir.Type]) -> BlockBuilder:
+    """What fills the one block of a region, whose arguments have the types `inputs`."""
+    with graph.builder.location:
+        block = ir.Block.create_at_start(target, list(inputs))
+    builder = BlockBuilder(block, graph.types, graph.module.literals)
+    builder.location = graph.builder.location
+    return builder
+
+
+def bind_results(graph: GraphImporter, node: Node, results: Sequence[ir.Value | None]) -> None:
+    """Let `node` stand for the results of what it calls."""
+    if isinstance(node.meta.get("val"), (list, tuple)):
+        graph.bind(node, list(results))
+    else:
+        (result,) = results
+        assert result is not None
+        graph.bind(node, result)
+
+
+def result_types(graph: GraphImporter, node: Node) -> list[ir.Type]:
+    """The types of the results of what `node` calls."""
+    value = node.meta.get("val")
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [graph.types.of_value(value) for value in values]
+
+
+def as_bool(graph: GraphImporter, builder: BlockBuilder, value: ir.Value) -> ir.Value:
+    """A condition, from a bool or a tensor of one element."""
+    if value.type == graph.types.bool:
+        return value
+    return builder.value("torch.aten.Bool.Tensor", graph.types.bool, [value])
+
+
+def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]) -> None:
+    """Import what `function` does with the arguments of `node`, which are traced through it.
+
+    `function` is PyTorch's own implementation of the operator. Nodes among the arguments become
+    inputs of the trace, subgraphs are called in it, and all else is as it is.
+
+    Raises:
+        Unsupported: PyTorch does not trace it.
+    """
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    leaves, spec = tree_flatten((node.args, node.kwargs))
+    filled: list[Any] = []
+    inputs: list[Node] = []
+    places: list[int] = []
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, Node):
+            if "val" in leaf.meta:
+                places.append(place)
+                inputs.append(leaf)
+                leaf = leaf.meta["val"]
+            else:
+                leaf = subgraph(graph, leaf, leaf.name)
+        filled.append(leaf)
+
+    def call(*values: Any) -> Any:
+        arguments = list(filled)
+        for place, value in zip(places, values, strict=True):
+            arguments[place] = value
+        args, kwargs = tree_unflatten(arguments, spec)
+        return function(*args, **kwargs)
+
+    trace = make_fx(
+        torch.func.functionalize(call),
+        decomposition_table=get_decomposition_table(),
+        _allow_non_fake_inputs=True,
+    )
+    try:
+        with torch.no_grad():
+            body = trace(*[leaf.meta["val"] for leaf in inputs])
+    except Exception as problem:
+        raise Unsupported(
+            f"PyTorch does not trace its implementation: {type(problem).__name__}: {problem}"
+        ) from problem
+    values = [anything(graph, leaf) for leaf in inputs]
+    results = inline(graph, body, values, graph.builder)
+    wanted = node.meta["val"]
+    several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+    bind_results(
+        graph,
+        node,
+        [
+            conform(graph.builder, value, graph.types.of_value(expected))
+            if isinstance(expected, torch.Tensor)
+            else value
+            for value, expected in zip(results, several, strict=True)
+        ],
+    )
