@@ -5,7 +5,7 @@
     python3 benchmarks/fx_import.py --upstream .../venv/bin/python3
 
 Export is left out: the programs are exported once, by the Python that runs this (which needs
-transformers for the encoder), and loaded and decomposed before the clock starts. The two packages
+transformers for two of them), and loaded and decomposed before the clock starts. The two packages
 run in interpreters of their own, in turns, so that both meet the same machine. A worker imports
 each program several times into new contexts; the first time and the best count.
 """
@@ -80,7 +80,32 @@ def encoder() -> tuple[Any, tuple[Any, ...]]:
     return Encoder().eval(), (torch.randint(0, 2000, (1, 32)),)
 
 
-MODELS = {"conv net": residual_net, "BERT": encoder}
+def decoder() -> tuple[Any, tuple[Any, ...]]:
+    """A Llama of two layers, and token ids for it."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    class Decoder(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.llama = LlamaForCausalLM(
+                LlamaConfig(
+                    hidden_size=128,
+                    intermediate_size=256,
+                    num_hidden_layers=2,
+                    num_attention_heads=4,
+                    num_key_value_heads=2,
+                    vocab_size=2000,
+                )
+            )
+
+        def forward(self, ids):
+            return self.llama(ids, use_cache=False).logits
+
+    return Decoder().eval(), (torch.randint(0, 2000, (1, 32)),)
+
+
+MODELS = {"conv net": residual_net, "BERT": encoder, "Llama": decoder}
 
 
 def work(folder: Path, repeat: int) -> dict[str, list[float]]:
