@@ -116,7 +116,7 @@ class FxImporter:
         lifted, objects = _lifted(prog), _objects(prog)
         ranges = ranges_of(prog.range_constraints) if import_symbolic_shape_expressions else None
         tokens = _tokens(prog)
-        outputs = [spec.kind.name for spec in prog.graph_signature.output_specs]
+        outputs = _output_kinds(prog)
 
         def enter(graph: GraphImporter, placeholder: Node, argument: Callable) -> None:
             if placeholder.name in tokens:
@@ -393,8 +393,19 @@ def _objects(prog: ExportedProgram) -> dict[str, Any]:
 
 def _tokens(prog: ExportedProgram) -> frozenset[str]:
     """Placeholders that only order effects; see `higher_order.effects`."""
-    return frozenset(
-        spec.arg.name for spec in prog.graph_signature.input_specs if spec.kind.name == "TOKEN"
+    # PyTorch 2.1 has neither these nor tokens.
+    specs = getattr(prog.graph_signature, "input_specs", ())
+    return frozenset(spec.arg.name for spec in specs if spec.kind.name == "TOKEN")
+
+
+def _output_kinds(prog: ExportedProgram) -> list[str]:
+    """The names of the `OutputKind`s of what the graph returns."""
+    specs = getattr(prog.graph_signature, "output_specs", None)
+    if specs is not None:
+        return [spec.kind.name for spec in specs]
+    signature = prog.graph_signature  # of PyTorch 2.1
+    return ["BUFFER_MUTATION"] * len(signature.buffers_to_mutate) + ["USER_OUTPUT"] * len(
+        signature.user_outputs
     )
 
 
