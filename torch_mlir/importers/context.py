@@ -21,7 +21,8 @@ class ModuleContext:
     """Caches, hooks, and which operators the reader of the module knows.
 
     `accepts` is None for readers that know the whole dialect; otherwise operators of PyTorch that
-    it refuses are written as `torch.operator`. `shared` holds literals of other importers too.
+    it refuses are written as `torch.operator`. `shared` holds literals of other importers too;
+    `module_paths` lets locations tell the modules that nodes were called in.
     """
 
     def __init__(
@@ -31,12 +32,13 @@ class ModuleContext:
         importer: Any,
         accepts: Accepts | None = None,
         shared: RefTracker | None = None,
+        module_paths: bool = False,
     ) -> None:
         # Who knows the dialect of sparse tensors reads their types too.
         sparse = accepts is None or accepts("sparse_tensor.assemble")
         self.types = TypeCache(context, sparse)
         self.literals = LiteralCache(self.types) if shared is None else shared.literals(self.types)
-        self.locations = LocationCache(context)
+        self.locations = LocationCache(context, module_paths)
         self.hooks = hooks
         self.importer = importer
         self._accepts = accepts

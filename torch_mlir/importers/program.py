@@ -45,6 +45,7 @@ class FxImporter:
         graph_node_importer_cls: a `GraphNodeImporter`, to import nodes in another way.
         accepts: tells which operations, such as `torch.aten.relu`, the reader of the module
             knows; other operators of PyTorch become `torch.operator`. None: all are known.
+        module_paths: let locations tell the modules that nodes were called in; see `locations`.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class FxImporter:
         hooks: FxImporterHooks | None = None,
         graph_node_importer_cls: type[GraphImporter] | None = None,
         accepts: Accepts | None = None,
+        module_paths: bool = False,
     ) -> None:
         if module is not None and context is not None:
             raise ValueError("give a module or a context, not both")
@@ -67,7 +69,7 @@ class FxImporter:
         self._graph_importer = graph_node_importer_cls or GraphNodeImporter
         tracker = py_attr_tracker or RefTracker()
         self.state = ModuleContext(
-            self._context, hooks or FxImporterHooks(), self, accepts, tracker
+            self._context, hooks or FxImporterHooks(), self, accepts, tracker, module_paths
         )
         self.context_cache = ContextCache(
             self._context,

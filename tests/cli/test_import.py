@@ -12,6 +12,8 @@ import zipfile
 import pytest
 
 from torch_mlir import cli, ir
+from torch_mlir.cli import main_import
+from torch_mlir.cli import main_import
 from torch_mlir.version import __version__
 
 
@@ -88,7 +90,7 @@ def test_names_and_locations(program, tmp_path):
     arguments = ["import", str(program), "-o", str(out), "--func-name", "f", "--locations"]
     assert cli.main(arguments) == 0
     assert "func.func @f(" in out.read_text()
-    assert "test_cli.py" in out.read_text()
+    assert "test_import.py" in out.read_text()
 
 
 def test_no_decompositions(program, tmp_path):
@@ -175,7 +177,7 @@ def test_a_failed_write_leaves_the_old_file(program, tmp_path, monkeypatch, caps
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli, "_write", fails)
+    monkeypatch.setattr(main_import, "write", fails)
     assert "No space left" in complaint(capsys, program, "-o", out)
     assert out.read_text() == "old"
     assert os.listdir(tmp_path) == ["model.mlir"]
@@ -194,14 +196,14 @@ def test_a_program_that_cannot_be_imported_names_operator_and_line(tmp_path, cap
 
     class Model(torch.nn.Module):
         def forward(self, x):
-            return x + 1j * x
+            return x * round(x.item(), 1)
 
     path = tmp_path / "model.pt2"
-    torch.export.save(torch.export.export(Model(), (torch.ones(2),)), str(path))
+    torch.export.save(torch.export.export(Model(), (torch.tensor(2.0),)), str(path))
     line = complaint(capsys, path)
     assert str(path) in line
-    assert "argument" in line and "complex" in line
-    assert "test_cli.py" in line
+    assert "round, argument 'ndigits'" in line
+    assert "test_import.py" in line
 
 
 def test_without_pytorch_the_message_says_what_is_missing(program, tmp_path):

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`torch-mlir ops`: the operators of a model, and which of them a compiler registers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .errors import CommandError
+from .modules import load_module
+from .options import (
+    INPUTS_HELP,
+    MODELS_HELP,
+    READS_MLIR_HELP,
+    command_parser,
+    model_options,
+    output_option,
+)
+from .progress import progress
+from .references import resolve
+from .streams import check_output, write_text
+
+if TYPE_CHECKING:
+    from .. import ir
+
+
+def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command's parser."""
+    command = command_parser(
+        commands,
+        "ops",
+        help="list the operators that a model uses",
+        description="List the operators that a model uses, the most frequent first.",
+        epilog=f"{MODELS_HELP}{READS_MLIR_HELP}\n{INPUTS_HELP}",
+    )
+    model_options(command, "a .pt2, .mlir or .mlirbc file, module:Class or script.py:function")
+    output_option(command, "where to write the list, - for standard output (default)")
+    command.add_argument(
+        "--target", choices=("iree",), help="tell which of them this compiler registers"
+    )
+    command.add_argument(
+        "--format", choices=("text", "json"), default="text", help="(default: %(default)s)"
+    )
+    command.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises:
+        CommandError: the model can't be read, or the compiler isn't installed.
+    """
+    check_output(arguments.output)
+    reference = resolve(arguments.model)
+    with progress() as step:
+        module, _ = load_module(reference, arguments, step)
+        counts = Counter(operators(module))
+        registered = _registered(arguments.target)
+    rows: list[dict[str, Any]] = []
+    for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        row: dict[str, Any] = {"operator": name, "count": count}
+        if registered is not None:
+            row["registered"] = registered(name)
+        rows.append(row)
+    if arguments.format == "json":
+        text = json.dumps(rows, indent=2) + "\n"
+    else:
+        text = "".join(_line(row, arguments.target) for row in rows)
+        text += f"{len(rows)} operators, {sum(counts.values())} calls"
+        if registered is not None:
+            missing = sum(not row["registered"] for row in rows)
+            text += f", {missing} not registered by {arguments.target}"
+        text += "\n"
+    write_text(arguments.output, text)
+
+
+def _line(row: dict[str, Any], target: str | None) -> str:
+    note = "" if row.get("registered", True) else f"  not registered by {target}"
+    return f"{row['count']:6} {row['operator']}{note}\n"
+
+
+def operators(module: ir.Module) -> Iterator[str]:
+    """The name of each operation of the Torch dialect but constants and terminators.
+
+    A `torch.operator` goes by the name of what it calls.
+    """
+    from .. import ir
+
+    names: list[str] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        name = operation.name
+        if name == "torch.operator":
+            names.append(ir.StringAttr(operation.attributes["name"]).value)
+        elif name.startswith("torch.") and not name.startswith(_NOT_LISTED):
+            names.append(name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    yield from names
+
+
+_NOT_LISTED = ("torch.constant.", "torch.prim.If.yield", "torch.prim.Loop.condition")
+
+
+def _registered(target: str | None) -> Any:
+    """What tells whether `target` registers an operator; None without a target."""
+    if target is None:
+        return None
+    from ..compiler_utils import TorchMlirCompilerError
+    from ..importers.consumers import consumer
+
+    try:
+        return consumer(target)
+    except TorchMlirCompilerError as error:
+        raise CommandError(f"--target {target}: {error}") from error
