@@ -12,6 +12,7 @@ torch = require_torch("torch_mlir.fx")
 
 from torch.export import ExportedProgram  # noqa: E402  torch may be missing, see above
 from torch.fx import GraphModule  # noqa: E402
+from torch.nn import Module  # noqa: E402
 
 from . import ir  # noqa: E402
 from .compiler_utils import (  # noqa: E402
@@ -37,7 +38,7 @@ __all__ = [
 
 
 def export_and_import(
-    f: torch.nn.Module | ExportedProgram,
+    f: Module | ExportedProgram,
     *args: Any,
     output_type: str | OutputType = OutputType.RAW,
     fx_importer: FxImporter | None = None,
@@ -162,7 +163,7 @@ def stateless_fx_import(
 
 
 def _export(
-    module: torch.nn.Module,
+    module: Module,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     dynamic_shapes: Any,

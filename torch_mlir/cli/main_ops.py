@@ -99,7 +99,7 @@ def operators(module: ir.Module) -> Iterator[str]:
             names.append(name)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit)
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     yield from names
 
 

@@ -68,7 +68,7 @@ class BlockBuilder:
         self, name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value]
     ) -> ir.Operation:
         """Append `torch.operator "name"`: an operator that the dialect does not define."""
-        attributes = {"name": ir.StringAttr.get(name, self.context)}
+        attributes: dict[str, ir.Attribute] = {"name": ir.StringAttr.get(name, self.context)}
         return self.emit("torch.operator", results, operands, attributes)
 
     def constant(self, value: Any) -> ir.Value:
@@ -80,7 +80,7 @@ class BlockBuilder:
         Raises:
             Unsupported: no constant holds such a value.
         """
-        key = (type(value), value)
+        key: tuple[Any, ...] = (type(value), value)
         if value == 0 and type(value) is float:
             key = (float, math.copysign(1.0, value), 0)  # 0.0 == -0.0
         try:
@@ -92,6 +92,7 @@ class BlockBuilder:
         return found
 
     def _new_constant(self, value: Any) -> ir.Value:
+        attribute: ir.Attribute
         types = self.types
         if value is None:
             return self.value("torch.constant.none", types.none)

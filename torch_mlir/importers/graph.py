@@ -52,7 +52,7 @@ class GraphImporter:
         self.symbols = symbols
         self._bindings: dict[Node, Binding] = {}
         self._unpacked: dict[Node, Sequence[ir.Value]] = {}
-        self._when_produced: dict[str, list[Callable[[ir.Value], None]]] = {}
+        self._when_produced: dict[str, list[Callable[[ir.Value], object]]] = {}
 
     @classmethod
     def create(
@@ -72,7 +72,7 @@ class GraphImporter:
             for react in self._when_produced[node.name]:
                 react(self.value(node))
 
-    def when_produced(self, name: str, react: Callable[[ir.Value], None]) -> None:
+    def when_produced(self, name: str, react: Callable[[ir.Value], object]) -> None:
         """Call `react` with the value of the node `name` as soon as it has one."""
         self._when_produced.setdefault(name, []).append(react)
 
