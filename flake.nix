@@ -121,6 +121,7 @@
         import = apps.program "torch-mlir-import" (apps.importFor row);
         demo = apps.program "demo" (checks.demo.demoFor row);
         audit = wheels.auditApp;
+        tests = apps.program "run-tests" (checks.tests.runnerFor row);
       };
       formatter.${system} = import ./pkgs/shell/formatter.nix { inherit toolchain python; };
       lib = { inherit matrix; };
