@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _Terminated:
         print("torch-mlir: terminated", file=sys.stderr)
         return 143
-    except Exception as error:  # whatever it is, the user gets one line
+    except Exception as error:  # noqa: BLE001  whatever it is, the user gets one line
         if debug:
             traceback.print_exception(error)
         expected = isinstance(error, CommandError)

@@ -136,7 +136,7 @@ def _python(text: str, origin: str, is_script: bool, call: str) -> PythonObject:
     try:
         parsed = ast.parse(f"f{match['arguments']}", mode="eval").body
         if not isinstance(parsed, ast.Call):
-            raise ValueError("not a call")
+            raise SyntaxError("not a call")
         args = tuple(ast.literal_eval(argument) for argument in parsed.args)
         kwargs = {
             keyword.arg: ast.literal_eval(keyword.value)
