@@ -34,7 +34,11 @@ set_target_properties(MLIRPythonSources.Core.Python PROPERTIES
 file(GLOB_RECURSE _files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/torch_mlir"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.py"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.pyi"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.js"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.css"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.txt"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.html"
+  "${CMAKE_SOURCE_DIR}/torch_mlir/*.js"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.json"
   "${CMAKE_SOURCE_DIR}/torch_mlir/py.typed")
 list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate|emit_cpp)\\.py$|__pycache__")
