@@ -50,3 +50,25 @@ def test_nodes_without_a_trace_have_the_unknown_location(operations):
     module = fx.stateless_fx_import(torch.fx.GraphModule({}, graph))
     (relu,) = operations(module, "torch.aten.relu")
     assert str(relu.location) == "loc(unknown)"
+
+
+class Twice(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.ReLU()
+
+    def forward(self, x):
+        return self.inner(self.inner(x) - 1)
+
+
+def test_a_second_call_of_a_module_has_a_path_of_its_own(operations):
+    program = torch.export.export(Twice(), (torch.randn(2),))
+    keys = [key for node in program.graph.nodes for key in node.meta.get("nn_module_stack") or ()]
+    if not any("@1" in str(key) for key in keys):
+        pytest.skip("this PyTorch doesn't tell calls of one module apart")
+    importer = fx.FxImporter(module_paths=True)
+    module = fx.export_and_import(program, fx_importer=importer)
+    first, second = operations(module, "torch.aten.relu")
+    assert first.location.name_str == second.location.name_str == "Twice"
+    assert first.location.child_loc.name_str == "inner: ReLU"
+    assert second.location.child_loc.name_str == "inner@1: ReLU"

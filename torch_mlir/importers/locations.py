@@ -16,6 +16,7 @@ from torch.fx import Node
 from .. import ir
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+),')
+_REPEATED = re.compile(r"@\d+\Z")
 
 
 class LocationCache:
@@ -67,8 +68,14 @@ class LocationCache:
 
 
 def _module_names(stack: Mapping[str, Any]) -> Iterator[str]:
-    """`layers.0: Block` for each module of an `nn_module_stack`, outermost first."""
-    for path, kind in stack.values():
+    """`layers.0: Block` for each module of an `nn_module_stack`, outermost first.
+
+    A later call of the same module is `layers.0@1`, as torch.export tells it in the entry's key.
+    """
+    for key, (path, kind) in stack.items():
         name = kind if isinstance(kind, str) else kind.__qualname__
         name = name.rpartition(".")[2]
+        call = _REPEATED.search(str(key))
+        if call and "@" not in path:
+            path += call[0]
         yield f"{path}: {name}" if path else name
