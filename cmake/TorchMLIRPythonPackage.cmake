@@ -37,8 +37,6 @@ file(GLOB_RECURSE _files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/torch_m
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.js"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.css"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.txt"
-  "${CMAKE_SOURCE_DIR}/torch_mlir/*.html"
-  "${CMAKE_SOURCE_DIR}/torch_mlir/*.js"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.json"
   "${CMAKE_SOURCE_DIR}/torch_mlir/py.typed")
 list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate|emit_cpp)\\.py$|__pycache__")

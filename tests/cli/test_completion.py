@@ -42,7 +42,7 @@ def test_bash_offers(capsys, words, offered):
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_scripts_name_every_command_and_are_syntax(capsys, shell):
     text = script_of(shell, capsys)
-    for command in ("import", "run", "ops", "completion"):
+    for command in ("import", "run", "ops", "view", "completion"):
         assert command in text
     if shutil.which(shell) is not None:
         subprocess.run([shell, "-n"], input=text, text=True, check=True)

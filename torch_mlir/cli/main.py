@@ -16,11 +16,11 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 
-from . import main_completion, main_import, main_ops, main_run
+from . import main_completion, main_import, main_ops, main_run, main_view
 from .errors import CommandError, one_line
 from .options import common_options
 
-_COMMANDS = (main_import, main_run, main_ops, main_completion)
+_COMMANDS = (main_import, main_run, main_ops, main_view, main_completion)
 
 
 def build_parser() -> argparse.ArgumentParser:

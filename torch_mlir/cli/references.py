@@ -135,8 +135,9 @@ def _python(text: str, origin: str, is_script: bool, call: str) -> PythonObject:
         return PythonObject(text, origin, is_script, match["name"], None, {})
     try:
         parsed = ast.parse(f"f{match['arguments']}", mode="eval").body
-        if not isinstance(parsed, ast.Call):
-            raise SyntaxError("not a call")
+        # `(1)(2)` is a call as well, of what is no name.
+        if not (isinstance(parsed, ast.Call) and isinstance(parsed.func, ast.Name)):
+            raise SyntaxError("not one call")  # noqa: TRY004  caught below
         args = tuple(ast.literal_eval(argument) for argument in parsed.args)
         kwargs = {
             keyword.arg: ast.literal_eval(keyword.value)
