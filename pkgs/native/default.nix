@@ -41,7 +41,7 @@ let
   # What writes data or C++ is no part of the package.
   packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate|emit_cpp)\\.py" [
     "pyproject\\.toml|README\\.md|LICENSE"
-    "torch_mlir/.*\\.(py|pyi|txt|json|typed)"
+    "torch_mlir/.*\\.(py|pyi|txt|json|typed|js|css)"
   ];
 
   environment =
