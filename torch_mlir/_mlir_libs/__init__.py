@@ -5,8 +5,9 @@ MLIR's Python bindings (``torch_mlir.ir``) look for a few names here. Importing 
 0. makes the extension modules importable: one shared object holds all of them;
 1. runs the site initialisers: the modules ``_site_initialize_<n>`` of this folder, in the order
    of ``n``. ``_site_initialize_0`` is the package's own; others are a user's;
-2. puts the context that those initialisers configure in the place of MLIR's ``ir.Context``, and
-   the exception that the bindings raise for a diagnostic into ``ir.MLIRError``;
+2. puts the context that those initialisers configure in the place of MLIR's ``ir.Context``, the
+   exception that the bindings raise for a diagnostic into ``ir.MLIRError``, and our ``print`` and
+   ``write_bytecode``, which write in pieces, in the place of those of ``ir.Operation``;
 3. warns of shared objects in this folder that belong to another version of the package.
 
 A site initialiser may define
@@ -76,6 +77,7 @@ class _ShippedModules:
 
 sys.meta_path.insert(0, _ShippedModules)
 
+from . import _torchMlir
 from ._mlir import ir
 
 
@@ -260,6 +262,7 @@ def _site_initialize() -> None:
     ir._Context = ir.Context
     ir.Context = _context_class(initializers)
     ir.MLIRError = MLIRError
+    _torchMlir.bind_writing()
 
     # For `match` statements and isinstance checks.
     for sequence in (

@@ -4,6 +4,7 @@
 // The extension module `torch_mlir._mlir_libs._torchMlir`.
 
 #include "bindings/TorchTypes.h"
+#include "bindings/Writing.h"
 #include "capi/Registration.h"
 #include "capi/Resources.h"
 
@@ -84,4 +85,5 @@ NB_MODULE(_torchMlir, module) {
   nb::module_::import_("atexit").attr("register")(module.attr("leave_contexts"));
 
   torch_mlir::bindTorchTypes(module);
+  torch_mlir::bindWriting(module);
 }
