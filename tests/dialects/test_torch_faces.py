@@ -297,3 +297,46 @@ def test_register_dialect_loads_it() -> None:
     with ir.Context() as context:
         torch_d.register_dialect(context)
         assert context.is_registered_operation("torch.aten.add.Tensor")
+
+
+LITERAL = "dense<1.0> : tensor<2x3xf32>"
+
+
+def test_literals_and_copies_infer_their_types() -> None:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            contents = ir.Attribute.parse(LITERAL)
+            value = torch_d.ValueTensorLiteralOp(contents)
+            tensor = torch_d.NonValueTensorLiteralOp(contents)
+            types = [
+                value.result.type,
+                tensor.result.type,
+                torch_d.CopyToNonValueTensorOp(value.result).result.type,
+                torch_d.CopyToValueTensorOp(tensor.result).result.type,
+                torch_d.vtensor_literal(ir.Attribute.parse("dense<1> : tensor<ui8>")).type,
+                # What is said of a tensor in memory may be less.
+                torch_d.tensor_literal(contents, results=[ir.Type.parse("!torch.tensor")]).type,
+            ]
+        assert module.operation.verify()
+    assert [str(kind) for kind in types] == [
+        "!torch.vtensor<[2,3],f32>",
+        "!torch.tensor<[2,3],f32>",
+        "!torch.tensor<[2,3],f32>",
+        "!torch.vtensor<[2,3],f32>",
+        "!torch.vtensor<[],ui8>",
+        "!torch.tensor",
+    ]
+
+
+def test_what_has_no_type_is_not_made() -> None:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            value = torch_d.ValueTensorLiteralOp(ir.Attribute.parse(LITERAL)).result
+            with pytest.raises(ir.MLIRError, match=r"a !torch.tensor is copied"):
+                torch_d.CopyToValueTensorOp(value)
+            for operator in (torch_d.ValueTensorLiteralOp, torch_d.NonValueTensorLiteralOp):
+                with pytest.raises(ir.MLIRError, match="isn't the elements of a tensor"):
+                    operator(ir.Attribute.parse("1 : i64"))
+        assert len(module.body.operations) == 1

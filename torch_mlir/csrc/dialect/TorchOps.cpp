@@ -78,6 +78,37 @@ static ValueTensorType verifyLiteral(Operation *op, TypedAttr value) {
   return type;
 }
 
+/// The type of a literal that is being made, null and a diagnostic where it can't be one.
+static ValueTensorType inferLiteral(std::optional<Location> location, TypedAttr value) {
+  ValueTensorType type;
+  if (isa_and_present<ElementsAttr, DenseResourceElementsAttr>(value))
+    type = getLiteralType(value);
+  if (!type)
+    emitOptionalError(location,
+                      "the value isn't the elements of a tensor with a dtype that PyTorch has");
+  return type;
+}
+
+LogicalResult ValueTensorLiteralOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> location, ValueRange operands, DictionaryAttr attributes,
+    OpaqueProperties properties, RegionRange regions, SmallVectorImpl<Type> &types) {
+  Adaptor adaptor(operands, attributes, properties, regions);
+  ValueTensorType type = inferLiteral(location, adaptor.getValue());
+  if (type)
+    types.assign({type});
+  return success(bool(type));
+}
+
+LogicalResult NonValueTensorLiteralOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> location, ValueRange operands, DictionaryAttr attributes,
+    OpaqueProperties properties, RegionRange regions, SmallVectorImpl<Type> &types) {
+  Adaptor adaptor(operands, attributes, properties, regions);
+  ValueTensorType type = inferLiteral(location, adaptor.getValue());
+  if (type)
+    types.assign({withoutValueSemantics(type)});
+  return success(bool(type));
+}
+
 LogicalResult ValueTensorLiteralOp::verify() {
   ValueTensorType type = verifyLiteral(*this, getValue());
   if (!type)
@@ -112,6 +143,27 @@ bool PrimUncheckedCastOp::areCastCompatible(TypeRange inputs, TypeRange outputs)
 
 bool TensorStaticInfoCastOp::areCastCompatible(TypeRange inputs, TypeRange outputs) {
   return areTensorTypesCompatible(inputs.front(), outputs.front());
+}
+
+LogicalResult CopyToNonValueTensorOp::inferReturnTypes(MLIRContext *,
+                                                       std::optional<Location> location,
+                                                       ValueRange operands, DictionaryAttr,
+                                                       OpaqueProperties, RegionRange,
+                                                       SmallVectorImpl<Type> &types) {
+  if (operands.size() != 1 || !isa<ValueTensorType>(operands.front().getType()))
+    return emitOptionalError(location, "a !torch.vtensor is copied to a !torch.tensor");
+  types.assign({withoutValueSemantics(operands.front().getType())});
+  return success();
+}
+
+LogicalResult CopyToValueTensorOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                    ValueRange operands, DictionaryAttr,
+                                                    OpaqueProperties, RegionRange,
+                                                    SmallVectorImpl<Type> &types) {
+  if (operands.size() != 1 || !isa<NonValueTensorType>(operands.front().getType()))
+    return emitOptionalError(location, "a !torch.tensor is copied to a !torch.vtensor");
+  types.assign({withValueSemantics(operands.front().getType())});
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -89,7 +89,22 @@ def Torch_ConstantNumberOp : Torch_Op<"constant.number", [ConstantLike, Pure]> {
   let hasFolder = 1;
 }
 
-def Torch_ValueTensorLiteralOp : Torch_Op<"vtensor.literal", [ConstantLike, Pure]> {
+/// The result's type follows from the operands and attributes. The verifier says what is wrong
+/// with another one; the interface wouldn't say it as well.
+class Torch_InferringOp<string mnemonic, list<Trait> traits = []>
+    : Torch_Op<mnemonic, !listconcat([
+          DeclareOpInterfaceMethods<InferTypeOpInterface, ["refineReturnTypes"]>], traits)> {
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::refineReturnTypes(
+        ::mlir::MLIRContext *, ::std::optional<::mlir::Location>, ::mlir::ValueRange,
+        ::mlir::DictionaryAttr, ::mlir::OpaqueProperties, ::mlir::RegionRange,
+        ::llvm::SmallVectorImpl<::mlir::Type> &) {
+      return ::mlir::success();
+    }
+  }];
+}
+
+def Torch_ValueTensorLiteralOp : Torch_InferringOp<"vtensor.literal", [ConstantLike, Pure]> {
   let summary = "a tensor value from an attribute";
   let description = [{
     The type follows from the attribute's: same sizes, same dtype. The contents may be
@@ -102,7 +117,7 @@ def Torch_ValueTensorLiteralOp : Torch_Op<"vtensor.literal", [ConstantLike, Pure
   let hasVerifier = 1;
 }
 
-def Torch_NonValueTensorLiteralOp : Torch_Op<"tensor.literal"> {
+def Torch_NonValueTensorLiteralOp : Torch_InferringOp<"tensor.literal"> {
   let summary = "a new tensor in memory with an attribute's contents";
   let description = "The type may say less than the attribute does.";
   let arguments = (ins TypedAttrInterface:$value);
@@ -134,7 +149,7 @@ def Torch_TensorStaticInfoCastOp : Torch_CastOp<"tensor_static_info_cast", "to">
   let results = (outs AnyTorchTensorType:$result);
 }
 
-def Torch_CopyToNonValueTensorOp : Torch_Op<"copy.to_tensor", [
+def Torch_CopyToNonValueTensorOp : Torch_InferringOp<"copy.to_tensor", [
     TypesMatchWith<"the operand has the result's type, as a value", "result", "operand",
                    "::torch_mlir::torch::withValueSemantics($_self)">]> {
   let summary = "a new tensor in memory with a value's contents";
@@ -143,7 +158,7 @@ def Torch_CopyToNonValueTensorOp : Torch_Op<"copy.to_tensor", [
   let assemblyFormat = "$operand attr-dict `:` qualified(type($result))";
 }
 
-def Torch_CopyToValueTensorOp : Torch_Op<"copy.to_vtensor", [
+def Torch_CopyToValueTensorOp : Torch_InferringOp<"copy.to_vtensor", [
     TypesMatchWith<"the operand has the result's type, in memory", "result", "operand",
                    "::torch_mlir::torch::withoutValueSemantics($_self)">]> {
   let summary = "the value that a tensor in memory holds now";
