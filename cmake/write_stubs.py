@@ -88,6 +88,8 @@ def main() -> int:
         patterns.write_text(PATTERNS, encoding="utf-8")
         options = ["--quiet", "--include-private", "--pattern-file", str(patterns)]
         core = f"{LIBRARIES}._mlir"
+        # Its classes of types are made on request, see the bindings.
+        importlib.import_module(f"{LIBRARIES}._torchMlir").bind_types()
         for name in modules.files:
             once = [*options, "--module", name, "--output-dir", folder]
             stubgen.main([*once, "--recursive"] if name == core else once)
@@ -103,6 +105,13 @@ def main() -> int:
             ]
             if stub.name == "__init__.pyi":
                 lines.insert(lines.index("") + 1, f"import {core}.ir")
+            if stub.name == "_torchMlir.pyi":
+                # What its classes make is of the same class; nanobind only knows an object.
+                lines = [
+                    line.replace("-> object:", "-> typing.Self:") if "(cls" in line else line
+                    for line in lines
+                ]
+                lines.insert(lines.index("") + 1, "import typing")
             target = arguments.output / stub.relative_to(folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text("\n".join(lines) + "\n", encoding="utf-8")
