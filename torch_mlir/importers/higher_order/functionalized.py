@@ -8,7 +8,8 @@ the arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,10 +29,32 @@ def _auto_functionalized(graph: GraphImporter, node: Node) -> None:
     signature = graph.module.signature(target)
     operands = graph.operands(signature, (), node.kwargs)
     values = node.meta["val"]
+    count = sum(map(_is_written, target._schema.arguments))
+    own, written = values[: len(values) - count], values[len(values) - count :]
     # An operator without results has a None before what it wrote.
-    types = [graph.types.of_value(value) for value in values if value is not None]
+    types = [graph.types.of_value(value) for value in own if value is not None]
+    for value in written:
+        types += [graph.types.of_value(part) for part in _parts(value)]
     made = iter(graph.builder.operator(signature.name, types, operands).results)
-    graph.bind(node, [None if value is None else next(made) for value in values])
+    results = [None if value is None else next(made) for value in own]
+    for value in written:
+        parts = [next(made) for _ in _parts(value)]
+        if isinstance(value, (list, tuple)):
+            results.append(graph.builder.list_of("vtensor", parts))
+        else:
+            results.extend(parts or [None])
+    graph.bind(node, results)
+
+
+def _is_written(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    """The tensors of what an operator writes to: one, those of a list, or none."""
+    if value is None:
+        return ()
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _auto_functionalized_v2(graph: GraphImporter, node: Node) -> None:
@@ -44,7 +67,7 @@ def _auto_functionalized_v2(graph: GraphImporter, node: Node) -> None:
     kwargs = {name: arg for name, arg in node.kwargs.items() if not name.startswith("_")}
     places: dict[str, list[_View | None]] = {}
     for argument in target._schema.arguments:
-        if argument.alias_info is None or not argument.alias_info.is_write:
+        if not _is_written(argument):
             continue
         name = argument.name
         prefixes = [f"_{name}"]
@@ -57,9 +80,11 @@ def _auto_functionalized_v2(graph: GraphImporter, node: Node) -> None:
         read = [_View.read(node.kwargs, prefix) for prefix in prefixes]
         views.extend(view for view in read if view is not None)
         places[name] = read
-    written = [view.base for view in views]
-    if len(set(written)) != len(written):
-        raise Unsupported("two operands that are written to are views of the same tensor")
+    for one, other in itertools.combinations(views, 2):
+        if one.base == other.base and not _View.are_apart(one, other, fakes):
+            raise Unsupported(
+                "two operands that are written to are views of the same tensor, and may overlap"
+            )
     parameters = {parameter.name: parameter for parameter in signature.parameters}
     operands = []
     for name, parameter in parameters.items():
@@ -111,6 +136,30 @@ class _View:
             names, operator = (), ""
         return _View(base, operator, tuple(kwargs[f"{prefix}_{name}"] for name in names))
 
+    @staticmethod
+    def are_apart(one: _View, other: _View, fakes: list[Any]) -> bool:
+        """Whether two views of one base are known to have no element in common."""
+        ranges = [view.range_along_axis(fakes) for view in (one, other)]
+        if ranges[0] is not None and ranges[1] is not None and ranges[0][0] == ranges[1][0]:
+            (_, *first), (_, *second) = ranges
+        else:
+            first, second = (_reach(view.fake(fakes)) for view in (one, other))
+        bounds = [*first, *second]
+        if not all(isinstance(bound, int) for bound in bounds):
+            return False
+        return bool(first[1] <= second[0] or second[1] <= first[0])
+
+    def range_along_axis(self, fakes: list[Any]) -> tuple[Any, Any, Any] | None:
+        """A slice's axis, and the first and the last index plus one; None for other views."""
+        if self.operator != "slice":
+            return None
+        axis, start, _ = self.args
+        start = 0 if start is None else start
+        base = fakes[self.base]
+        if isinstance(start, int) and start < 0:
+            start = start + base.shape[axis]
+        return axis % base.dim(), start, start + self.fake(fakes).shape[axis]
+
     def fake(self, fakes: list[Any]) -> Any:
         """The operand as a fake tensor."""
         base = fakes[self.base]
@@ -156,6 +205,13 @@ class _View:
         for parameter in signature.parameters[len(operands) :]:
             operands.append(parameter.convert(graph, parameter.default))
         return graph.operation(signature.name.removeprefix("torch."), [kind], operands).results[0]
+
+
+def _reach(tensor: Any) -> tuple[Any, Any]:
+    """The places in its storage between which the elements of a tensor are."""
+    start = tensor.storage_offset()
+    spans = zip(tensor.shape, tensor.stride(), strict=True)
+    return start, start + 1 + sum((size - 1) * stride for size, stride in spans)
 
 
 HANDLERS: dict[str, Handler] = {

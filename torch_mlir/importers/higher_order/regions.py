@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -108,6 +110,7 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
     Raises:
         Unsupported: PyTorch does not trace it.
     """
+    from torch._guards import detect_fake_mode
     from torch.fx.experimental.proxy_tensor import make_fx
 
     leaves, spec = tree_flatten((node.args, node.kwargs))
@@ -137,23 +140,42 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
         _allow_non_fake_inputs=True,
     )
     try:
-        with torch.no_grad():
-            body = trace(*[leaf.meta["val"] for leaf in inputs])
+        examples = [leaf.meta["val"] for leaf in inputs]
+        # Tensors made of nothing but open sizes have to be fake too.
+        with torch.no_grad(), detect_fake_mode(examples) or nullcontext():
+            body = trace(*examples)
     except Exception as problem:
         raise Unsupported(
             f"PyTorch does not trace its implementation: {type(problem).__name__}: {problem}"
         ) from problem
-    values = [anything(graph, leaf) for leaf in inputs]
-    results = inline(graph, body, values, graph.builder)
+    for made in body.graph.nodes:
+        made.meta.setdefault("stack_trace", node.meta.get("stack_trace"))
     wanted = node.meta["val"]
     several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
-    bind_results(
-        graph,
-        node,
-        [
-            conform(graph.builder, value, graph.types.of_value(expected))
-            if isinstance(expected, torch.Tensor)
-            else value
-            for value, expected in zip(results, several, strict=True)
-        ],
-    )
+    read = _read(node, len(several))
+    _keep_outputs(body, read)
+    values = [anything(graph, leaf) for leaf in inputs]
+    results: list[ir.Value | None] = [None] * len(several)
+    for place, value in zip(read, inline(graph, body, values, graph.builder), strict=True):
+        expected = several[place]
+        if isinstance(expected, torch.Tensor):
+            value = conform(graph.builder, value, graph.types.of_value(expected))
+        results[place] = value
+    bind_results(graph, node, results)
+
+
+def _read(node: Node, count: int) -> list[int]:
+    """The places of those of a node's results that other nodes read."""
+    if not isinstance(node.meta["val"], (list, tuple)):
+        return [0]
+    places = {user.args[1] for user in node.users if user.target is operator.getitem}
+    as_a_whole = any(user.target is not operator.getitem for user in node.users)
+    return list(range(count)) if as_a_whole else sorted(places)
+
+
+def _keep_outputs(body: GraphModule, places: Sequence[int]) -> None:
+    """Let a graph give the outputs at `places`, and compute nothing for the others."""
+    output = next(node for node in reversed(body.graph.nodes) if node.op == "output")
+    every = outputs(body)
+    output.args = (tuple(every[place] for place in places),)
+    body.graph.eliminate_dead_code()
