@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from interpreter import run
+from execution import run
 
 from torch_mlir import fx
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 import torch
-from interpreter import run
+from execution import run
 
 from torch_mlir import fx, ir
 
@@ -43,7 +43,7 @@ def imported_contents(contents: torch.Tensor) -> torch.Tensor:
     node.meta["val"] = contents
     graph.output((node,))
     module = torch.fx.GraphModule(Holder(contents), graph)
-    return run(fx.stateless_fx_import(module))[0]
+    return run(fx.stateless_fx_import(module))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -146,7 +146,7 @@ def test_blobs_are_the_tensors_own_memory():
     module = fx.export_and_import(layer, torch.ones(1, 2))
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([[3.0, 4.0]]))
-    assert run(module, torch.ones(1, 2))[0].item() == 7.0
+    assert run(module, torch.ones(1, 2)).item() == 7.0
 
 
 def test_the_module_keeps_its_weights_alive():
@@ -159,7 +159,7 @@ def test_the_module_keeps_its_weights_alive():
     del layer
     gc.collect()
     [torch.full((64, 64), 9.0) for _ in range(64)]
-    torch.testing.assert_close(run(module, x)[0], expected)
+    torch.testing.assert_close(run(module, x), expected)
 
 
 def test_tensors_without_data_are_refused_by_name():
@@ -246,7 +246,7 @@ def test_weights_tied_across_modules_share_their_blob():
     model = Tied()
     module = fx.export_and_import(model, ids)
     assert len(blobs(module)) == 1
-    torch.testing.assert_close(run(module, ids)[0], model(ids))
+    torch.testing.assert_close(run(module, ids), model(ids))
 
 
 @pytest.mark.parametrize("name", ["float4_e2m1fn_x2", "uint4"])
@@ -257,7 +257,7 @@ def test_elements_smaller_than_a_byte_are_made_of_bytes(operations, name):
     module = literal_module({"packed": raw.view(getattr(torch, name))})
     (view,) = operations(module, "torch.aten.view.dtype")
     assert str(view.operands[0].type) == "!torch.vtensor<[2,3],ui8>"
-    (got,) = run(module)
+    got = run(module)
     assert got.dtype is getattr(torch, name) and torch.equal(got.view(torch.uint8), raw)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from interpreter import run
+from execution import run
 
 from torch_mlir import fx, ir
 
@@ -73,7 +73,7 @@ def test_keyword_inputs():
 
     scale, shift = torch.tensor(3.0), torch.ones(3)
     module = fx.export_and_import(Takes(), X, scale=scale, shift=shift)
-    torch.testing.assert_close(run(module, X, scale, shift)[0], X * 3 + 1)
+    torch.testing.assert_close(run(module, X, scale, shift), X * 3 + 1)
 
 
 def test_nested_inputs():
@@ -83,12 +83,12 @@ def test_nested_inputs():
 
     a, b, k = torch.randn(3, 2), torch.randn(3, 2), torch.randn(2)
     module = fx.export_and_import(Takes(), (a, b), {"k": k})
-    torch.testing.assert_close(run(module, a, b, k)[0], a - b * k)
+    torch.testing.assert_close(run(module, a, b, k), a - b * k)
 
 
 def test_the_function_gets_the_name_that_is_asked_for():
     module = fx.export_and_import(torch.nn.ReLU(), X, func_name="forward")
-    torch.testing.assert_close(run(module, X, function="forward")[0], X.relu())
+    torch.testing.assert_close(run(module, X, function="forward"), X.relu())
 
 
 def test_an_exported_program_is_left_as_it_was():
@@ -155,7 +155,7 @@ def test_inputs_that_are_written_to_are_mutable_tensors(operations):
     (overwrite,) = operations(module, "torch.overwrite.tensor.contents")
     assert str(overwrite.operands[1].type) == "!torch.tensor<[3],f32>"
     given = x.clone()
-    (result,) = run(module, given, y)
+    result = run(module, given, y)
     torch.testing.assert_close(given, x * 2)
     torch.testing.assert_close(result, x * 2 + y)
 
@@ -238,8 +238,8 @@ def test_several_programs_in_one_module():
     importer = fx.FxImporter()
     fx.export_and_import(torch.nn.ReLU(), X, fx_importer=importer, func_name="f")
     module = fx.export_and_import(torch.nn.Tanh(), X, fx_importer=importer, func_name="g")
-    torch.testing.assert_close(run(module, X, function="f")[0], X.relu())
-    torch.testing.assert_close(run(module, X, function="g")[0], X.tanh())
+    torch.testing.assert_close(run(module, X, function="f"), X.relu())
+    torch.testing.assert_close(run(module, X, function="g"), X.tanh())
 
 
 def test_batch_norm_in_training_returns_statistics_of_the_batch(agree):
@@ -252,7 +252,7 @@ def test_graphs_of_make_fx():
 
     graph = make_fx(lambda x: (x @ x.t()).softmax(0), tracing_mode="fake")(X)
     module = fx.stateless_fx_import(graph)
-    torch.testing.assert_close(run(module, X)[0], (X @ X.t()).softmax(0))
+    torch.testing.assert_close(run(module, X), (X @ X.t()).softmax(0))
 
 
 def test_nested_attributes_of_graph_modules():
@@ -272,7 +272,7 @@ def test_nested_attributes_of_graph_modules():
     total.meta["val"] = X
     graph.output(total)
     module = fx.stateless_fx_import(torch.fx.GraphModule(root, graph))
-    torch.testing.assert_close(run(module, X)[0], X + root.a.b.table)
+    torch.testing.assert_close(run(module, X), X + root.a.b.table)
 
 
 def with_generator(generator):
@@ -331,4 +331,4 @@ def test_inputs_that_are_python_values(value):
         return x if how is None else x * how
 
     module = fx.export_and_import(Calls(function), X, value)
-    torch.testing.assert_close(run(module, X, value)[0], function(X, value))
+    torch.testing.assert_close(run(module, X, value), function(X, value))

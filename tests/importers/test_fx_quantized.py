@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
-from interpreter import run
+from execution import run
 
 from torch_mlir import fx
 
@@ -87,7 +87,7 @@ def test_programs_of_pt2e(network, operations):
     model, x = network
     module = fx.export_and_import(model, x)
     assert module.operation.verify()
-    torch.testing.assert_close(run(module, x)[0], model(x))
+    torch.testing.assert_close(run(module, x), model(x))
     weights = {str(op.results[0].type) for op in operations(module, "torch.vtensor.literal")}
     assert {"!torch.vtensor<[4,3,3,3],si8>", "!torch.vtensor<[5,4],si8>"} <= weights
     assert "!torch.vtensor<[5,4],f32>" not in weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from interpreter import run
+from execution import run
 
 from torch_mlir import fx
 
@@ -130,7 +130,7 @@ def test_exported_programs_with_sparse_inputs(layout):
     argument = module.body.operations[0].regions[0].blocks[0].arguments[0]
     assert str(argument.type) == f"!torch.vtensor<[4,6],f32,{encoding(levels)}>"
     if layout in ("coo", "csr", "csc"):  # Eager multiplies no others on every CPU.
-        torch.testing.assert_close(run(module, a, b)[0], a @ b)
+        torch.testing.assert_close(run(module, a, b), a @ b)
 
 
 @needs_export
@@ -140,7 +140,7 @@ def test_sparse_literals(layout):
     x = torch.randn(6, 2)
     module = fx.export_and_import(Holds(matrix), x, decomposition_table={})
     assert module.operation.verify()
-    torch.testing.assert_close(run(module, x)[0], DENSE @ x)
+    torch.testing.assert_close(run(module, x), DENSE @ x)
 
 
 @needs_export
@@ -151,7 +151,7 @@ def test_sparse_results():
 
     module = fx.export_and_import(Makes(), DENSE)
     assert "-> !torch.vtensor<[4,6],f32,#sparse>" in str(module)
-    (got,) = run(module, DENSE)
+    got = run(module, DENSE)
     assert got.layout is torch.sparse_coo and torch.equal(got.to_dense(), DENSE)
 
 

@@ -18,8 +18,15 @@ torch = require_torch("torch_mlir.backends.reference")
 
 from .errors import ExecutionError, UnsupportedOperation  # noqa: E402  torch may be missing
 from .program import ReferenceProgram  # noqa: E402
+from .refinement import refine  # noqa: E402
 
-__all__ = ["ExecutionError", "ReferenceBackend", "ReferenceProgram", "UnsupportedOperation"]
+__all__ = [
+    "ExecutionError",
+    "ReferenceBackend",
+    "ReferenceProgram",
+    "UnsupportedOperation",
+    "refine",
+]
 
 
 class ReferenceBackend:

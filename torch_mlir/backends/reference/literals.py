@@ -53,6 +53,10 @@ def tensor_of(operation: ir.Operation, name: str = "value") -> torch.Tensor:
     if is_packed:
         bits = torch.bitwise_right_shift(memory.unsqueeze(1), torch.arange(8, dtype=torch.uint8))
         elements = (bits & 1).flatten()[:count].bool()
-    else:
-        elements = (memory if address % width == 0 else memory.clone()).view(dtype)
-    return elements.reshape(()).expand(shape) if is_splat else elements.reshape(shape)
+        return (elements.repeat(torch.Size(shape).numel()) if is_splat else elements).reshape(shape)
+    if is_splat:
+        # Bytes: some dtypes can't be copied. Strides of 0 would be no tensor of the user's.
+        memory = memory.repeat(torch.Size(shape).numel())
+    elif address % width:
+        memory = memory.clone()
+    return memory.view(dtype).reshape(shape)

@@ -19,7 +19,7 @@ from .errors import ExecutionError, UnsupportedOperation, place
 from .structural import BUILDERS, Step, class_of, text_of
 from .value_types import Check, check_of
 
-_TERMINATORS = frozenset(
+TERMINATORS = frozenset(
     (
         "func.return",
         "torch.prim.If.yield",
@@ -50,14 +50,16 @@ class Frame:
         values: by place; None where nothing is (or None).
         globals: the module's global slots.
         fake_mode: the mode of the fake tensors that the call works on, None for real ones.
+        variables: the local variables of TorchScript's interpreter.
     """
 
-    __slots__ = ("fake_mode", "globals", "values")
+    __slots__ = ("fake_mode", "globals", "values", "variables")
 
     def __init__(self, size: int, slots: dict[str, Any], fake_mode: Any) -> None:
         self.values: list[Any] = [None] * size
         self.globals = slots
         self.fake_mode = fake_mode
+        self.variables: dict[str, Any] = {}
 
 
 @dataclass(slots=True)
@@ -234,13 +236,13 @@ class Compiler:
         for view in block.operations:
             operation = view.operation
             name = operation.name
-            if name in _TERMINATORS:
+            if name in TERMINATORS:
                 compiled.returned = tuple(self.slot(operand) for operand in operation.operands)
                 break
             if name in _DECLARATIONS:
                 continue
             operands = tuple(self.slot(operand) for operand in operation.operands)
-            step = self._step(operation)
+            step = self.step(operation)
             results = tuple(self.slot(result) for result in operation.results)
             # A symbol has the type of an int, and is none before a tensor tells its value.
             is_checking = self.is_checking and name != "torch.symbolic_int"
@@ -269,7 +271,12 @@ class Compiler:
                     if len(inner.regions):
                         yield from self._used_inside(inner)
 
-    def _step(self, operation: ir.Operation) -> Step:
+    def step(self, operation: ir.Operation) -> Step:
+        """What runs an operation.
+
+        Raises:
+            UnsupportedOperation: nothing here does.
+        """
         name = operation.name
         builder = BUILDERS.get(name)
         try:
@@ -303,16 +310,22 @@ class ReferenceProgram:
     are as the last call left them.
     """
 
-    def __init__(self, module: ir.Module, device: torch.device, is_checking: bool) -> None:
+    def __init__(
+        self,
+        module: ir.Module,
+        device: torch.device,
+        is_checking: bool,
+        is_compiled: bool = True,
+    ) -> None:
         self._module = module
-        self._compiler = Compiler(module, device, is_checking)
-        self._globals: dict[str, Any] = {}
+        self.compiler = Compiler(module, device, is_checking)
+        self.globals: dict[str, Any] = {}
         self.objects: list[Any] = []
         """The module's TorchScript objects, in its order; the last one is the root."""
         # Everything is compiled now, so that what is not supported shows at once.
-        for name, operation in self._compiler.functions.items():
-            if len(list(operation.regions[0].blocks)):
-                self._compiler.compiled(name)
+        for name, operation in self.compiler.functions.items():
+            if is_compiled and len(list(operation.regions[0].blocks)):
+                self.compiler.compiled(name)
         with torch.no_grad():
             self._initialize(module)
 
@@ -320,11 +333,11 @@ class ReferenceProgram:
         for view in module.body.operations:
             if view.operation.name == "torch.global_slot.module_initializer":
                 self._initialize_slots(view.operation)
-        block, size = self._compiler.body(module.body)
+        block, size = self.compiler.body(module.body)
         if block.instructions:
             for instruction in block.instructions:
                 instruction.ends = ()
-            frame = Frame(size, self._globals, None)
+            frame = Frame(size, self.globals, None)
             block.run(frame, ())
             self.objects = [
                 frame.values[instruction.results[0]]
@@ -333,14 +346,14 @@ class ReferenceProgram:
             ]
 
     def _initialize_slots(self, operation: ir.Operation) -> None:
-        block, size = self._compiler.body(operation.regions[0].blocks[0])
-        values = block.run(Frame(size, self._globals, None), ())
+        block, size = self.compiler.body(operation.regions[0].blocks[0])
+        values = block.run(Frame(size, self.globals, None), ())
         terminator = operation.regions[0].blocks[0].operations[-1].operation
         names = [
             ir.FlatSymbolRefAttr(name).value
             for name in ir.ArrayAttr(terminator.attributes["slotSymNames"])
         ]
-        self._globals.update(zip(names, values, strict=True))
+        self.globals.update(zip(names, values, strict=True))
 
     def __call__(self, *args: Any) -> Any:
         """Call the only public function, or `main` among several.
@@ -350,7 +363,7 @@ class ReferenceProgram:
             ExecutionError: an operation fails.
         """
         names = [
-            name for name, operation in self._compiler.functions.items() if _is_public(operation)
+            name for name, operation in self.compiler.functions.items() if is_public(operation)
         ]
         if len(names) != 1 and "main" not in names:
             raise ValueError(f"none of the functions is called main: {', '.join(names) or 'none'}")
@@ -365,9 +378,9 @@ class ReferenceProgram:
         Raises:
             ValueError: the module has no such function.
         """
-        operation = self._compiler.functions.get(name)
+        operation = self.compiler.functions.get(name)
         if operation is None:
-            names = ", ".join(self._compiler.functions)
+            names = ", ".join(self.compiler.functions)
             raise ValueError(f"no function {name!r}: there are {names or 'none'}")
         kind = ir.FunctionType(ir.TypeAttr(operation.attributes["function_type"]).value)
         checks = [check_of(input_type) for input_type in kind.inputs]
@@ -381,8 +394,8 @@ class ReferenceProgram:
                     raise ValueError(
                         f"argument {number} of {name} has type {kind.inputs[number]}, but {wrong}"
                     )
-            block, size = self._compiler.compiled(name)
-            frame = Frame(size, self._globals, _fake_mode(args))
+            block, size = self.compiler.compiled(name)
+            frame = Frame(size, self.globals, _fake_mode(args))
             with torch.no_grad():
                 results = [self._owned(result) for result in block.run(frame, args)]
             if not results:
@@ -397,14 +410,24 @@ class ReferenceProgram:
         if isinstance(result, torch.Tensor):
             if result.layout is not torch.strided or type(result) is not torch.Tensor:
                 return result
-            in_module = result.untyped_storage().data_ptr() in self._compiler.literals
-            return result.clone() if in_module else result
+            in_module = result.untyped_storage().data_ptr() in self.compiler.literals
+            return _copied(result) if in_module else result
         if isinstance(result, (list, tuple)):
             return type(result)(map(self._owned, result))
         return result
 
 
-def _is_public(operation: ir.Operation) -> bool:
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    try:
+        return tensor.clone()
+    except NotImplementedError:  # dtypes of less than a byte: PyTorch only lays them out
+        memory = tensor.untyped_storage().clone()
+        layout = tensor.storage_offset(), tensor.shape, tensor.stride()
+        return torch.empty(0, dtype=tensor.dtype).set_(memory, *layout)
+
+
+def is_public(operation: ir.Operation) -> bool:
+    """Whether a function can be called from outside of its module."""
     visibility = "sym_visibility"
     return visibility not in operation.attributes or text_of(operation, visibility) == "public"
 

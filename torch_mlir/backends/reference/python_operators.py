@@ -59,6 +59,11 @@ def _derive_index(index: Any, start: Any, step: Any) -> Any:
     return start + index * step
 
 
+def _power(base: int, exponent: int) -> Any:
+    # PyTorch's kernel gives a float, against the schema. It also would lose digits.
+    return base**exponent
+
+
 def _range_length(low: int, high: int, step: int) -> int:
     if step == 0:
         raise RuntimeError("range() arg 3 must not be zero")
@@ -133,6 +138,7 @@ _BY_KEY: dict[str, Function] = {
     "aten.__contains__.float": operator.contains,
     "aten.__contains__.str_list": operator.contains,
     "aten.__range_length": _range_length,
+    "aten.pow.int_to_int": _power,
     "aten.append.t": _append,
     "aten.list.t": list,
     "aten.pop.t": list.pop,
