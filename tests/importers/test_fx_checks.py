@@ -129,9 +129,7 @@ def test_checks_of_an_exported_program():
     x = torch.randn(3)
     module = fx.export_and_import(Calls(function), x, torch.tensor(4))
     for size in (2, 6):
-        torch.testing.assert_close(
-            run(module, x, torch.tensor(size)), x.new_zeros(size) + x.sum()
-        )
+        torch.testing.assert_close(run(module, x, torch.tensor(size)), x.new_zeros(size) + x.sum())
     for size in (1, 7):
         with pytest.raises(RuntimeError):
             run(module, x, torch.tensor(size))
