@@ -84,7 +84,9 @@ def _roots(module: ir.Module) -> set[str]:
     root = class_of(objects[-1].results[0].type) if objects else None
     for operation in nested(module.operation):
         if operation.name == "torch.method":
-            kind = text_of(operation.parent, "sym_name")
+            owner = operation.parent
+            assert owner is not None, "a method is within its class"
+            kind = text_of(owner, "sym_name")
             if kind != root:
                 continue
         elif operation.name == "func.call":
@@ -206,9 +208,9 @@ class _Writer:
         if value.type == kind:
             return value
         position, location = ir.InsertionPoint(before), before.location
+        mine, wanted = TensorType.of(value.type), TensorType.of(kind)
+        assert mine is not None and wanted is not None, f"{value.type} is no tensor"
         try:
-            mine, wanted = TensorType.of(value.type), TensorType.of(kind)
-            assert mine is not None and wanted is not None, f"{value.type} is no tensor"
             meet((mine.shape, mine.dtype), (wanted.shape, wanted.dtype))
         except Contradiction:  # this never runs
             value = ir.Operation.create(

@@ -36,13 +36,13 @@ def _auto_functionalized(graph: GraphImporter, node: Node) -> None:
     for value in written:
         types += [graph.types.of_value(part) for part in _parts(value)]
     made = iter(graph.builder.operator(signature.name, types, operands).results)
-    results = [None if value is None else next(made) for value in own]
+    results: list[ir.Value | None] = [None if value is None else next(made) for value in own]
     for value in written:
         parts = [next(made) for _ in _parts(value)]
         if isinstance(value, (list, tuple)):
             results.append(graph.builder.list_of("vtensor", parts))
         else:
-            results.extend(parts or [None])
+            results += parts if parts else [None]
     graph.bind(node, results)
 
 
@@ -140,8 +140,11 @@ class _View:
     def are_apart(one: _View, other: _View, fakes: list[Any]) -> bool:
         """Whether two views of one base are known to have no element in common."""
         ranges = [view.range_along_axis(fakes) for view in (one, other)]
-        if ranges[0] is not None and ranges[1] is not None and ranges[0][0] == ranges[1][0]:
-            (_, *first), (_, *second) = ranges
+        left, right = ranges
+        first: Any
+        second: Any
+        if left is not None and right is not None and left[0] == right[0]:
+            first, second = left[1:], right[1:]
         else:
             first, second = (_reach(view.fake(fakes)) for view in (one, other))
         bounds = [*first, *second]
