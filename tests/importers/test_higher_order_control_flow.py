@@ -217,6 +217,8 @@ def test_what_a_branch_cannot_do_is_told_with_the_users_line(strict):
         for node in body.graph.nodes:
             if node.target is torch.ops.aten.sin.default:
                 node.target = torch.ops.aten.sin_.default
-    line = r"aten.sin_, argument 'self': .*\(at \S*_control_flow\.py:\d+, in \S+: return torch\.cond"
+    line = (
+        r"aten.sin_, argument 'self': .*\(at \S*_control_flow\.py:\d+, in \S+: return torch\.cond"
+    )
     with pytest.raises(fx.TorchMlirCompilerError, match=line):
         fx.export_and_import(program, decomposition_table={})

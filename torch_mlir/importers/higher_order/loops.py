@@ -16,6 +16,7 @@ from torch.fx import Node
 from ... import ir
 from ..arguments import anything
 from ..errors import Unsupported
+from ..symbols import NotAffine, affine
 from .regions import Handler, bind_results, conform, inline, inline_traced, region, subgraph
 
 if TYPE_CHECKING:
@@ -106,31 +107,72 @@ def _stacked(
 
 
 class _Sizes:
-    """Symbolic sizes as values: read off the tensors that a loop is given."""
+    """Symbolic sizes as values: read off what a loop is given, or computed from such."""
 
     def __init__(self, graph: GraphImporter, nodes: Sequence[Any]) -> None:
         self._graph = graph
         self._nodes = [node for node in nodes if isinstance(node, Node)]
 
     def of(self, size: Any) -> ir.Value | None:
-        """A size as a `!torch.int`, None where no tensor or number has it."""
-        graph, builder = self._graph, self._graph.builder
+        """A size as a `!torch.int`, None where it is not known from tensors and numbers."""
         if isinstance(size, int):
-            return builder.constant(size)
+            return self._graph.builder.constant(size)
+        expression = size.node.expr
+        found = self._given(expression)
+        if found is not None:
+            return found
+        symbols = sorted(expression.free_symbols, key=str)
+        values = [self._given(symbol) for symbol in symbols]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        position = {str(symbol): index for index, symbol in enumerate(symbols)}
+        try:
+            affine_expression = affine(expression, position, self._graph.builder.context)
+        except NotAffine:
+            return None
+        return self._computed(affine_expression, known)
+
+    def _given(self, expression: Any) -> ir.Value | None:
+        graph, builder = self._graph, self._graph.builder
         for node in self._nodes:
             fake = node.meta["val"]
-            if isinstance(fake, torch.SymInt) and fake.node.expr == size.node.expr:
+            if isinstance(fake, torch.SymInt) and fake.node.expr == expression:
                 return graph.value(node)
             if not isinstance(fake, torch.Tensor):
                 continue
             for axis, length in enumerate(fake.shape):
-                if isinstance(length, torch.SymInt) and length.node.expr == size.node.expr:
+                if isinstance(length, torch.SymInt) and length.node.expr == expression:
                     return builder.value(
                         "torch.aten.size.int",
                         graph.types.int,
                         [graph.value(node), builder.constant(axis)],
                     )
         return None
+
+    def _computed(self, expression: Any, symbols: Sequence[ir.Value]) -> ir.Value:
+        builder, kind = self._graph.builder, self._graph.types.int
+        if isinstance(expression, ir.AffineConstantExpr):
+            return builder.constant(expression.value)
+        if isinstance(expression, ir.AffineSymbolExpr):
+            return symbols[expression.position]
+        name = _ARITHMETIC[type(expression)]
+        operands = [self._computed(part, symbols) for part in (expression.lhs, expression.rhs)]
+        if name is not None:
+            return builder.value(name, kind, operands)
+        # A quotient rounded up: that of the negative rounded down, negative.
+        negative = builder.value("torch.aten.neg.int", kind, [operands[0]])
+        floor = builder.value("torch.aten.floordiv.int", kind, [negative, operands[1]])
+        return builder.value("torch.aten.neg.int", kind, [floor])
+
+
+_ARITHMETIC: dict[type, str | None] = {
+    ir.AffineAddExpr: "torch.aten.add.int",
+    ir.AffineMulExpr: "torch.aten.mul.int",
+    ir.AffineModExpr: "torch.aten.remainder.int",
+    ir.AffineFloorDivExpr: "torch.aten.floordiv.int",
+    ir.AffineCeilDivExpr: None,
+}
 
 
 def _empty(graph: GraphImporter, sizes: _Sizes, fake: Any, kind: ir.Type) -> ir.Value:
@@ -140,7 +182,7 @@ def _empty(graph: GraphImporter, sizes: _Sizes, fake: Any, kind: ir.Type) -> ir.
     for size in fake.shape:
         value = sizes.of(size)
         if value is None:
-            raise Unsupported(f"no operand has the size {size} of a result")
+            raise Unsupported(f"the size {size} of a result is not known from the operands'")
         shape.append(value)
     none = builder.constant(None)
     return builder.value(
