@@ -171,10 +171,17 @@ def _element(text: str, dtype: str, whole: str) -> Any:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if dtype.startswith("complex"):
             return complex(text)
-        return float(text) if "float" in dtype else int(text)
+        if "float" in dtype:
+            return float(text)
+        value = int(text)
     except (KeyError, ValueError):
         kind = dtype if dtype == "bool" or "float" in dtype or "complex" in dtype else "an integer"
         raise argparse.ArgumentTypeError(f"{whole!r}: {text!r} is not {kind}") from None
+    unsigned, bits = dtype.startswith("u"), int(dtype.removeprefix("u").removeprefix("int"))
+    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"{whole!r}: {text} is not from {low} to {high}")
+    return value
 
 
 def _python_value(text: str, whole: str) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import IO, TYPE_CHECKING
 
+from ..importers.consumers import CONSUMERS
 from .errors import CommandError
 from .options import INPUTS_HELP, MODELS_HELP, command_parser, model_options, output_option
 from .programs import import_program, load_program, pytorch
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _EMIT = ("text", "bytecode")
 _OUTPUT_TYPES = ("raw", "torch", "linalg-on-tensors", "tosa", "stablehlo")
-_TARGETS = ("iree",)
 _BYTECODE_SUFFIXES = (".mlirbc", ".bc")
 
 _EXAMPLES = """\
@@ -54,7 +54,7 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
     command.add_argument("--func-name", default="main", metavar="NAME", help="the function's name")
     command.add_argument(
         "--target",
-        choices=_TARGETS,
+        choices=CONSUMERS,
         help="write operators that this compiler does not register as torch.operator",
     )
     command.add_argument(

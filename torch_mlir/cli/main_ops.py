@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..importers.consumers import CONSUMERS
 from .errors import CommandError
 from .modules import load_module
 from .options import (
@@ -39,7 +40,7 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
     model_options(command, "a .pt2, .mlir or .mlirbc file, module:Class or script.py:function")
     output_option(command, "where to write the list, - for standard output (default)")
     command.add_argument(
-        "--target", choices=("iree",), help="tell which of them this compiler registers"
+        "--target", choices=CONSUMERS, help="tell which of them this compiler registers"
     )
     command.add_argument(
         "--format", choices=("text", "json"), default="text", help="(default: %(default)s)"
@@ -83,11 +84,15 @@ def _line(row: dict[str, Any], target: str | None) -> str:
 
 
 def operators(module: ir.Module) -> Iterator[str]:
-    """The name of each operation of the Torch dialect but constants and terminators.
+    """The name of each operation that is an operator of PyTorch's, or calls a custom one.
 
-    A `torch.operator` goes by the name of what it calls.
+    Literals, lists and other structure have no schema, and are not listed. A `torch.operator`
+    goes by the name of what it calls.
     """
     from .. import ir
+    from ..operators import load
+
+    table = load()
 
     names: list[str] = []
 
@@ -95,7 +100,7 @@ def operators(module: ir.Module) -> Iterator[str]:
         name = operation.name
         if name == "torch.operator":
             names.append(ir.StringAttr(operation.attributes["name"]).value)
-        elif name.startswith("torch.") and not name.startswith(_NOT_LISTED):
+        elif name.startswith("torch.") and name.removeprefix("torch.") in table:
             names.append(name)
         return ir.WalkResult.ADVANCE
 
@@ -103,17 +108,13 @@ def operators(module: ir.Module) -> Iterator[str]:
     yield from names
 
 
-_NOT_LISTED = ("torch.constant.", "torch.prim.If.yield", "torch.prim.Loop.condition")
-
-
 def _registered(target: str | None) -> Any:
     """What tells whether `target` registers an operator; None without a target."""
     if target is None:
         return None
-    from ..compiler_utils import TorchMlirCompilerError
     from ..importers.consumers import consumer
 
     try:
         return consumer(target)
-    except TorchMlirCompilerError as error:
+    except ImportError as error:
         raise CommandError(f"--target {target}: {error}") from error

@@ -98,10 +98,11 @@ def execute(arguments: argparse.Namespace) -> None:
         step.step("run")
         args = _arguments(name, program, arguments)
         # Programs may write to what they are given; PyTorch gets the same.
-        results = _results(_run(name, call, _copied(args)))
+        given = _copied(args)
+        results = _results(_run(name, call, given))
         if arguments.compare and program is not None:
             step.step("run with PyTorch")
-            expected = _eager(name, program)
+            compared = _pairs(name, program, arguments.mutation, given, results)
     if path == "-":
         lines = [f"{i}: {_described(value)}\n" for i, value in enumerate(results)]
         write_text(path, "".join(lines) or "no results\n")
@@ -110,7 +111,7 @@ def execute(arguments: argparse.Namespace) -> None:
 
         save_results(path, results, _torch())
     if arguments.compare:
-        _compare(name, results, expected, arguments.tolerance)
+        _compare(name, compared, arguments.tolerance)
 
 
 def _function(name: str, module: Any, arguments: argparse.Namespace) -> Any:
@@ -139,24 +140,33 @@ def _arguments(name: str, program: Program | None, arguments: argparse.Namespace
                 f"{name}: MLIR's functions have no names for arguments: {', '.join(kwargs)}"
             )
         return args
-    from torch.utils._pytree import tree_leaves
-
-    # PyTorch's order: arguments by position, then those by name in the order of the export.
-    ordered = getattr(program.exported, "_get_flat_args_with_check", None)
-    if ordered is not None:
-        try:
-            flat, _ = ordered(program.args, program.kwargs)
-        except Exception as error:  # PyTorch's own checks of what was given
-            raise CommandError(f"{name}: {one_line(error)}") from error
-        return [value for value in flat if not _is_constant(value)]
+    flat = _ordered(name, program, program.args, program.kwargs)
+    if not arguments.mutation:
+        return flat
+    # These functions don't take what the export made a constant.
+    signature = program.exported.graph_signature
+    specs = [spec for spec in signature.input_specs if spec.kind.name == "USER_INPUT"]
     return [
-        value for value in tree_leaves((program.args, program.kwargs)) if not _is_constant(value)
+        value
+        for spec, value in zip(specs, flat, strict=True)
+        if type(spec.arg).__name__ != "ConstantArgument"
     ]
 
 
-def _is_constant(value: Any) -> bool:
-    """What an export takes as a constant, so that the function doesn't take it."""
-    return value is None or isinstance(value, (bool, int, float, str))
+def _ordered(
+    name: str, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Any]:
+    """Arguments one by one: those by position, then those by name in the export's order."""
+    from torch.utils._pytree import tree_leaves
+
+    ordered = getattr(program.exported, "_get_flat_args_with_check", None)
+    if ordered is None:
+        return tree_leaves((args, kwargs))
+    try:
+        flat, _ = ordered(args, kwargs)
+    except Exception as error:  # PyTorch's own checks of what was given
+        raise CommandError(f"{name}: {one_line(error)}") from error
+    return list(flat)
 
 
 def _copied(args: Sequence[Any]) -> list[Any]:
@@ -176,7 +186,74 @@ def _results(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
-def _eager(name: str, program: Program) -> list[Any]:
+def _pairs(
+    name: str, program: Program, mutation: bool, given: Sequence[Any], results: list[Any]
+) -> list[tuple[str, Any, Any]]:
+    """What is compared: what to call it, ours, and PyTorch's.
+
+    Besides results, that is what the program wrote to buffers and arguments: it comes before the
+    results, or with `mutation` stands in `given`.
+    """
+    expected, leaves = _eager(name, program)
+    state = _state(program.eager)
+    pairs = []
+    written = _written(program)
+    if mutation:
+        arguments = (value for value in leaves if hasattr(value, "clone"))
+        tensors = (value for value in given if hasattr(value, "clone"))
+        pairs += [
+            (f"argument {number}", ours, wanted)
+            for number, (ours, wanted) in enumerate(zip(tensors, arguments, strict=True))
+            if written
+        ]
+        written = []
+    if len(results) != len(written) + len(expected):
+        raise CommandError(
+            f"{name}: {len(results) - len(written)} results, and {len(expected)} from PyTorch"
+        )
+    for (target, position), ours in zip(written, results, strict=False):
+        if position is not None:
+            pairs.append((f"argument {position}", ours, leaves[position]))
+        elif target in state:
+            pairs.append((f"buffer {target!r}", ours, state[target]))
+    returned = zip(results[len(written) :], expected, strict=True)
+    pairs += [(f"result {number}", *pair) for number, pair in enumerate(returned)]
+    return pairs
+
+
+def _written(program: Program) -> list[tuple[str, int | None]]:
+    """The buffers and arguments that a program writes to, in the order of its results.
+
+    A name; and an argument's position, None for a buffer.
+    """
+    signature = program.exported.graph_signature
+    specs = getattr(signature, "output_specs", None)
+    if specs is None:  # PyTorch 2.1, whose programs write to buffers only
+        return [(name, None) for name in signature.buffers_to_mutate.values()]
+    inputs = [spec.arg for spec in signature.input_specs if spec.kind.name == "USER_INPUT"]
+    positions = {getattr(arg, "name", None): number for number, arg in enumerate(inputs)}
+    return [
+        (
+            spec.target,
+            positions[spec.target] if spec.kind.name == "USER_INPUT_MUTATION" else None,
+        )
+        for spec in specs
+        if spec.kind.name.endswith("_MUTATION")
+    ]
+
+
+def _state(eager: Any) -> dict[str, Any]:
+    """Buffers and parameters by name; PyTorch 2.1's programs show none."""
+    if not hasattr(eager, "named_buffers"):
+        return {}
+    return {
+        **dict(eager.named_parameters(remove_duplicate=False)),
+        **dict(eager.named_buffers(remove_duplicate=False)),
+    }
+
+
+def _eager(name: str, program: Program) -> tuple[list[Any], list[Any]]:
+    """PyTorch's results, and its arguments after it ran."""
     import torch
     from torch.utils._pytree import tree_leaves, tree_map
 
@@ -189,7 +266,7 @@ def _eager(name: str, program: Program) -> list[Any]:
             result = program.eager(*args, **kwargs)
     except Exception as error:  # the user's code may raise anything
         raise CommandError(f"{name}: PyTorch itself: {one_line(error)}") from error
-    return [value for value in tree_leaves(result) if value is not None]
+    return tree_leaves(result), _ordered(name, program, args, kwargs)
 
 
 def _torch() -> Any:
@@ -212,21 +289,19 @@ def _described(value: Any) -> str:
     return f"{describe(value)} {numbers}{' …' if flat.size > _SHOWN else ''}".rstrip()
 
 
-def _compare(name: str, results: list[Any], expected: list[Any], tolerance: float) -> None:
+def _compare(name: str, pairs: Sequence[tuple[str, Any, Any]], tolerance: float) -> None:
     import numpy as np
 
     from .values import as_array
 
-    # What a program writes to comes before what it returns.
-    ours = results[len(results) - len(expected) :] if len(results) > len(expected) else results
-    if len(ours) != len(expected):
-        raise CommandError(f"{name}: {len(ours)} results, and {len(expected)} from PyTorch")
     worst, worst_relative = 0.0, 0.0
-    for number, (mine, wanted) in enumerate(zip(ours, expected, strict=True)):
+    for what, mine, wanted in pairs:
+        if mine is None and wanted is None:
+            continue
         left, right = as_array(mine), as_array(wanted)
         if left.shape != right.shape:
             raise CommandError(
-                f"{name}: result {number} has shape {list(left.shape)}, "
+                f"{name}: {what} has shape {list(left.shape)}, "
                 f"and {list(right.shape)} from PyTorch"
             )
         if not left.size:

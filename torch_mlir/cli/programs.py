@@ -11,7 +11,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,7 @@ def load_program(
     values: Values,
     progress: Progress,
 ) -> Program:
-    """Read or export a program; within `pytorch`.
+    """Read or export a program, and decompose its operators; within `pytorch`.
 
     Raises:
         CommandError: PyTorch can't, or the user's code fails.
@@ -106,8 +106,12 @@ def load_program(
 
     torch.manual_seed(options.seed)
     if isinstance(reference, SavedProgram):
-        return _load_saved(torch, reference, options.inputs, values, progress)
-    return _load_object(torch, reference, options, values, progress)
+        program = _load_saved(torch, reference, options.inputs, values, progress)
+    else:
+        program = _load_object(torch, reference, options, values, progress)
+    if options.no_decompose or not hasattr(program.exported, "run_decompositions"):
+        return program
+    return _decomposed(program, progress)
 
 
 def _load_saved(
@@ -126,6 +130,20 @@ def _load_saved(
                 f"{name}: PyTorch {torch.__version__} cannot load the program: {reason}"
             ) from error
     return _exported(name, exported, inputs, values)
+
+
+def _decomposed(program: Program, progress: Progress) -> Program:
+    from .. import fx
+
+    progress.step("decompose")
+    with _kept_log():
+        try:
+            exported = program.exported.run_decompositions(fx.get_decomposition_table())
+        except Exception as error:  # the tracer runs kernels, which may be the user's own
+            raise CommandError(
+                f"{program.text}: cannot be decomposed (see --no-decompose): {user_error(error)}"
+            ) from error
+    return replace(program, exported=exported)
 
 
 def _exported(name: str, exported: Any, inputs: list[Input], values: Values) -> Program:
@@ -359,12 +377,7 @@ def import_program(
             if output_type != "raw":
                 progress.step(f"lower to {output_type}")
 
-    exported = program.exported
     try:
-        if not options.no_decompose and hasattr(exported, "run_decompositions"):
-            progress.step("decompose")
-            with _kept_log():
-                exported = exported.run_decompositions(fx.get_decomposition_table())
         progress.step("import")
         importer = fx.FxImporter(
             accepts=None if target is None else consumer(target),
@@ -372,7 +385,7 @@ def import_program(
             module_paths=True,
         )
         return fx.export_and_import(
-            exported,
+            program.exported,
             fx_importer=importer,
             output_type=output_type,
             func_name=func_name,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import struct
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -102,18 +102,24 @@ class Values:
         Floating-point elements are normally distributed, integers and bools are 0 or 1.
         """
         shape = tuple(self.size(dim) for dim in spec.shape)
+        try:
+            return self._converted(self._elements(shape, spec, text), spec.dtype, text)
+        except (MemoryError, ValueError) as error:  # numpy's two ways to say it
+            raise CommandError(f"--input {text}: too large a tensor: {one_line(error)}") from error
+
+    def _elements(self, shape: tuple[int, ...], spec: TensorSpec, text: str) -> Any:
         if spec.elements is None:
-            elements = self._random_elements(shape, spec.dtype)
-        elif len(spec.elements) == 1:
-            elements = np.full(shape, spec.elements[0])
-        else:
-            if len(spec.elements) != int(np.prod(shape)):
-                raise CommandError(
-                    f"--input {text}: {len(spec.elements)} elements are given, "
-                    f"{int(np.prod(shape))} are wanted"
-                )
-            elements = np.array(spec.elements).reshape(shape)
-        return self._converted(elements, spec.dtype, text)
+            return self._random_elements(shape, spec.dtype)
+        # Python's numbers alone don't tell how large an integer is.
+        dtype = np.dtype(spec.dtype) if spec.dtype.startswith(("int", "uint")) else None
+        if len(spec.elements) == 1:
+            return np.full(shape, spec.elements[0], dtype)
+        if len(spec.elements) != math.prod(shape):
+            raise CommandError(
+                f"--input {text}: {len(spec.elements)} elements are given, "
+                f"{math.prod(shape)} are wanted"
+            )
+        return np.array(spec.elements, dtype).reshape(shape)
 
     def _random_elements(self, shape: tuple[int, ...], dtype: str) -> Any:
         if dtype.startswith("complex"):
@@ -140,16 +146,20 @@ class Values:
     def _of_file(self, spec: FileSpec) -> list[Any]:
         held = _read(spec.path, self._torch)
         if spec.key is None:
-            return [self._own(value) for value in held.values()]
+            return [self._own(value, spec.path) for value in held.values()]
         if spec.key not in held:
             keys = ", ".join(held) or "nothing"
             raise CommandError(f"{spec.path}: holds no {spec.key!r}, but {keys}")
-        return [self._own(held[spec.key])]
+        return [self._own(held[spec.key], spec.path)]
 
-    def _own(self, value: Any) -> Any:
+    def _own(self, value: Any, path: str) -> Any:
         if isinstance(value, np.ndarray) and self._torch is not None:
             # A copy: programs may write to their arguments, and a file's bytes are read-only.
-            return self._torch.from_numpy(np.ascontiguousarray(value).copy().reshape(value.shape))
+            own = np.ascontiguousarray(value).copy().reshape(value.shape)
+            try:
+                return self._torch.from_numpy(own)
+            except TypeError as error:
+                raise CommandError(f"{path}: PyTorch has no dtype {value.dtype}") from error
         if not isinstance(value, np.ndarray) and self._torch is None and hasattr(value, "numpy"):
             return value.numpy()
         return value
@@ -173,7 +183,7 @@ def _read(path: str, torch: ModuleType | None) -> Mapping[str, Any]:
         raise CommandError(f"{path}: {error}") from error
     except ImportError as error:
         raise CommandError(f"{path}: a {suffix} file needs PyTorch: {error}") from error
-    except (ValueError, EOFError, OSError, KeyError, struct.error, zipfile.BadZipFile) as error:
+    except Exception as error:  # damaged files raise zlib.error, TokenError and many more
         raise CommandError(f"{path}: not a {suffix} file: {one_line(error)}") from error
     raise CommandError(f"{path}: a tensor file ends in .npy, .npz, .pt or .safetensors")
 
@@ -201,7 +211,7 @@ def _safetensors(data: bytes, torch: ModuleType | None) -> Iterator[tuple[str, A
         if name == "__metadata__":
             continue
         begin, end = (start + offset for offset in entry["data_offsets"])
-        if end > len(data):
+        if not start <= begin <= end <= len(data):
             raise CommandError("the file is cut short")
         element = _SAFETENSORS_DTYPES.get(entry["dtype"], entry["dtype"].lower())
         dtype = torch_dtype_name(element)
