@@ -383,7 +383,7 @@ class Inference:
         limit, condition, *carried = operands
         values: Sequence[Any] = carried
         going = known_bool(condition)
-        if going is False or limit == 0:
+        if going is False or (type(limit) is int and limit <= 0):
             return values
         if type(limit) is int and going is not None and not _written_inside(operation):
             for iteration in range(MOST_ITERATIONS + 1):

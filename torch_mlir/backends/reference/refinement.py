@@ -199,8 +199,8 @@ class _Writer:
         # Writes have to reach the tensor itself: no cast stands between.
         if kind == narrowed or after is None or not str(kind).startswith("!torch.vtensor"):
             return
-        cast = self._cast(value, narrowed, after)
-        if cast is not value:
+        if any(True for _ in value.uses):
+            cast = self._cast(value, narrowed, after)
             value.replace_all_uses_except(cast, _first_cast(value, cast))
 
     def _cast(self, value: ir.Value, kind: ir.Type, before: ir.Operation) -> ir.Value:
