@@ -119,7 +119,8 @@ def _parse_spec(text: str, whole: str) -> Spec:
         raise argparse.ArgumentTypeError(f"{whole!r}: {error}") from error
     if values is None:
         return TensorSpec(_shape(match["dims"], whole), dtype)
-    elements = tuple(_element(value, dtype, whole) for value in re.split(r"[\s,]+", values.strip()))
+    texts = re.split(r"\s*,\s*|\s+", values.strip())
+    elements = tuple(_element(value, dtype, whole) for value in texts)
     if scalar:
         if len(elements) != 1:
             raise argparse.ArgumentTypeError(f"{whole!r}: a scalar has one value")
