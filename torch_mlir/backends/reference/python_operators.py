@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from ... import operators
+from ...importers.dtypes import DTYPE_TO_INT
 
 Function = Callable[..., Any]
 
@@ -31,6 +32,26 @@ def _append(values: list[Any], element: Any) -> list[Any]:
 def _set_item(values: Any, index: Any, element: Any) -> Any:
     values[index] = element
     return values
+
+
+def _add_in_place(values: list[Any], others: list[Any]) -> list[Any]:
+    values.extend(others)
+    return values
+
+
+def _repeat_in_place(values: list[Any], count: int) -> list[Any]:
+    values *= count
+    return values
+
+
+def _sort(values: list[Any], reverse: bool) -> None:
+    values.sort(reverse=reverse)
+
+
+def _tensor(data: Any, dtype: int | None, device: Any, requires_grad: bool = False) -> torch.Tensor:
+    kinds = {number: kind for kind, number in DTYPE_TO_INT.items()}
+    kind = None if dtype is None else kinds[dtype]
+    return torch.tensor(data, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 def _delete(values: Any, index: Any) -> None:
@@ -113,12 +134,22 @@ _ON_NUMBERS: dict[str, Function] = {
 
 # For lists, dicts and whatever else has no tensor among its arguments.
 _ON_CONTAINERS: dict[str, Function] = {
+    "aten.__getitem__": operator.getitem,
+    "aten.__contains__": operator.contains,
     "aten.append": _append,
     "aten._set_item": _set_item,
     "aten.Delete": _delete,
     "aten.insert": list.insert,
     "aten.extend": list.extend,
     "aten.reverse": list.reverse,
+    "aten.remove": list.remove,
+    "aten.sort": _sort,
+    "aten.pop": lambda values, *args: values.pop(*args),
+    "aten.get": dict.get,
+    "aten.setdefault": dict.setdefault,
+    "aten.update": dict.update,
+    "aten.popitem": dict.popitem,
+    "aten.dict": dict,
     "aten.slice": _slice,
     "aten.len": len,
     "aten.copy": lambda values: values.copy(),
@@ -131,17 +162,20 @@ _ON_CONTAINERS: dict[str, Function] = {
 _BY_KEY: dict[str, Function] = {
     "aten.__is__": operator.is_,
     "aten.__isnot__": operator.is_not,
-    "aten.__getitem__.t": operator.getitem,
-    "aten.__getitem__.str": operator.getitem,
-    "aten.__contains__.int": operator.contains,
-    "aten.__contains__.str": operator.contains,
-    "aten.__contains__.float": operator.contains,
-    "aten.__contains__.str_list": operator.contains,
+    "aten.add.t": operator.add,
+    "aten.add_.t": _add_in_place,
+    "aten.mul.left_t": operator.mul,
+    "aten.mul.right_": operator.mul,
+    "aten.mul_.t": _repeat_in_place,
+    "aten.select.t": operator.getitem,
+    "aten.sorted.any": sorted,
+    "aten.str": str,
+    "aten.tensor": _tensor,
+    "aten.as_tensor.list": _tensor,
     "aten.__range_length": _range_length,
     "aten.pow.int_to_int": _power,
     "aten.append.t": _append,
     "aten.list.t": list,
-    "aten.pop.t": list.pop,
     "aten.Int.Tensor": _item,
     "aten.Float.Tensor": _item,
     "aten.Bool.Tensor": _item,
@@ -179,7 +213,10 @@ _RESULTS: dict[str, Function] = {
 def find(schema: operators.Schema) -> Function | None:
     """What computes an operator in Python, or None: PyTorch's kernel does."""
     found = _BY_KEY.get(schema.key)
-    if found is None and not any(_holds_tensor(argument.type) for argument in schema.arguments):
+    kinds = [argument.type for argument in schema.arguments]
+    # A dict may have tensors as its keys.
+    is_of_dict = bool(kinds) and kinds[0].name == "Dict"
+    if found is None and (is_of_dict or not any(map(_holds_tensor, kinds))):
         found = _ON_CONTAINERS.get(f"{schema.namespace}.{schema.name}")
     return found
 
