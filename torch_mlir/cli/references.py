@@ -186,12 +186,16 @@ def _check_archive(text: str, source: str | io.BytesIO) -> None:
     name = shown(text)
     try:
         with zipfile.ZipFile(source) as archive:
+            # zipfile also takes the last archive within one that is cut short: programs hold
+            # their example inputs as archives of their own.
+            if min((member.header_offset for member in archive.infolist()), default=0) > 0:
+                raise zipfile.BadZipFile("something precedes the first member")
             members = [member.partition("/")[2] or member for member in archive.namelist()]
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror or error}") from error
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise CommandError(
-            f"{name}: not a .pt2 archive, or one that is cut short: it is no zip file"
+            f"{name}: not a .pt2 archive, or one that is cut short: it is no whole zip file"
         ) from error
     if "constants.pkl" in members and "data.pkl" in members:
         raise CommandError(
