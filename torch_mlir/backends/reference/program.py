@@ -98,29 +98,34 @@ class Block:
             if wrong is not None:
                 raise ExecutionError(f"argument {number} of a block: {wrong}")
         for instruction in self.instructions:
-            operands = [values[operand] for operand in instruction.operands]
-            try:
-                results = instruction.step(frame, operands)
-            except ExecutionError:
-                raise
-            except Exception as problem:
-                raise ExecutionError(
-                    f"{place(instruction.operation)}: {type(problem).__name__}: {problem} "
-                    f"(operands: {', '.join(map(_shortly, operands))})"
-                ) from problem
-            for result, value in zip(instruction.results, results, strict=True):
-                values[result] = value
-            for number, check in instruction.checks:
-                wrong = check(results[number])
-                if wrong is not None:
-                    kind = instruction.operation.results[number].type
-                    raise ExecutionError(
-                        f"{place(instruction.operation)}: result {number} has type {kind}, "
-                        f"but {wrong}"
-                    )
-            for end in instruction.ends:
-                values[end] = None
+            _execute(instruction, frame)
         return [values[place_] for place_ in self.returned]
+
+
+def _execute(instruction: Instruction, frame: Frame) -> None:
+    # A function of its own: its local names let go of operands and results at once.
+    values = frame.values
+    operands = [values[operand] for operand in instruction.operands]
+    try:
+        results = instruction.step(frame, operands)
+    except ExecutionError:
+        raise
+    except Exception as problem:
+        raise ExecutionError(
+            f"{place(instruction.operation)}: {type(problem).__name__}: {problem} "
+            f"(operands: {', '.join(map(_shortly, operands))})"
+        ) from problem
+    for result, value in zip(instruction.results, results, strict=True):
+        values[result] = value
+    for number, check in instruction.checks:
+        wrong = check(results[number])
+        if wrong is not None:
+            kind = instruction.operation.results[number].type
+            raise ExecutionError(
+                f"{place(instruction.operation)}: result {number} has type {kind}, but {wrong}"
+            )
+    for end in instruction.ends:
+        values[end] = None
 
 
 def _shortly(value: Any) -> str:
