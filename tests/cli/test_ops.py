@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -11,6 +12,9 @@ from torch_mlir import cli
 
 MODULE = """
 func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {
+  %w = torch.vtensor.literal(dense<1.0> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+  %int0 = torch.constant.int 0
+  %l = torch.prim.ListConstruct %int0 : (!torch.int) -> !torch.list<int>
   %0 = torch.aten.relu %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>
   %1 = torch.aten.relu %0 : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>
   %2 = torch.operator "torch.my.thing"(%1) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
@@ -46,3 +50,20 @@ def test_a_models_operators_are_counted(script, capsys):
     assert cli.main(["ops", f"{script}:build", "--format", "json"]) == 0
     counts = {row["operator"]: row["count"] for row in json.loads(capsys.readouterr().out)}
     assert (counts["torch.aten.relu"], counts["torch.aten.mm"]) == (2, 3)
+
+
+@pytest.mark.parametrize("command", ["ops", "import"])
+def test_a_target_that_is_not_installed_is_named(script, complaint, monkeypatch, command):
+    monkeypatch.setitem(sys.modules, "iree.compiler", None)
+    line = complaint(command, f"{script}:program", "--target", "iree")
+    assert "install iree-base-compiler" in line
+
+
+def test_iree_is_asked_itself(script, capsys):
+    compiler = pytest.importorskip("iree.compiler.ir")
+    assert cli.main(["ops", f"{script}:build", "--format", "json", "--target", "iree"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    context = compiler.Context()
+    assert len(rows) > 2
+    for row in rows:
+        assert row["registered"] == context.is_registered_operation(row["operator"])

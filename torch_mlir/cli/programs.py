@@ -371,7 +371,7 @@ def import_program(
         """Says how many nodes are imported; a nested graph's count as one."""
 
         def import_nodes(self, nodes: Any) -> None:
-            if self.builder.block.owner.name == "func.func":
+            if self.builder.block.owner.operation.name == "func.func":
                 nodes = progress.counted("import", list(nodes))
             super().import_nodes(nodes)
             if output_type != "raw":
