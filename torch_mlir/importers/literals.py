@@ -9,6 +9,7 @@ its import shows in the module.
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,7 @@ class LiteralCache:
         self._literals: dict[tuple, tuple[torch.Tensor, Literal]] = {}
         # Blobs by the memory that they point at, whatever the shape it is seen in.
         self._blobs: dict[tuple[int, int, torch.dtype], ir.Attribute] = {}
+        self._names: Counter[str] = Counter()
 
     def of_tensor(self, tensor: torch.Tensor, name: str) -> Literal:
         """The contents of `tensor`; `name` is what its blob is called in the text.
@@ -92,6 +94,10 @@ class LiteralCache:
         found = self._blobs.get(memory)
         if found is not None:
             return _native.resource_elements_as(found, kind)
+        # Named as MLIR would name it, which counts from the start for each of the same name.
+        number = self._names[name]
+        self._names[name] += 1
+        name = f"{name}_{number}" if number else name
         made = self._blobs[memory] = ir.DenseResourceElementsAttr.get_from_buffer(
             _memory(data), name, kind, alignment=_alignment(data), context=self._types.context
         )
