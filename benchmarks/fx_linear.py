@@ -4,10 +4,11 @@
 
     python3 benchmarks/fx_linear.py [--plot curve.svg]
 
-If the import is linear, the time for a node doesn't depend on the number of nodes. Four kinds of
+If the import is linear, the time for a node doesn't depend on the number of nodes. Six kinds of
 graph are imported, verified and written as bytecode and as text: a chain; a fan, one value that
-all nodes use; splits, each giving a list that is unpacked; and nodes with a source line of their
-own each. Graphs are made by hand, since tracing isn't what is timed.
+all nodes use; splits, each giving a list that is unpacked; nodes with a source line of their own
+each; nodes that each take a constant tensor; and one list of all that is unpacked and put together
+again. Graphs are made by hand, since tracing isn't what is timed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+COLORS = ("#06c", "#c60", "#090", "#90c", "#c09", "#555")
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
 
 
@@ -62,6 +64,41 @@ def splits(count: int) -> Any:
         return _call(graph, x, node)
 
     return _graph(count // 5, step)
+
+
+def constants(count: int) -> Any:
+    """Each node adds a tensor of its own, none of which has a name."""
+    import torch
+
+    contents = iter(torch.arange(16.0 * count).reshape(count, 8, 2).unbind())
+
+    def step(graph: Any, x: Any, last: Any, i: int) -> Any:
+        node = graph.call_function(torch.ops.aten.add.Tensor, (last, next(contents)))
+        node.meta["val"] = last.meta["val"]
+        return node
+
+    return _graph(count, step)
+
+
+def wide(count: int) -> Any:
+    """A list of as many elements as there are nodes."""
+    import operator
+
+    import torch
+
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    with torch._subclasses.FakeTensorMode():
+        x.meta["val"], part = torch.empty(count), torch.empty(1)
+    parts = graph.call_function(torch.ops.aten.split.Tensor, (x, 1))
+    parts.meta["val"] = [part] * count
+    elements = [graph.call_function(operator.getitem, (parts, i)) for i in range(count)]
+    for element in elements:
+        element.meta["val"] = part
+    whole = graph.call_function(torch.ops.aten.cat.default, (elements,))
+    whole.meta["val"] = x.meta["val"]
+    graph.output((whole,))
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
 
 
 def _call(graph: Any, left: Any, right: Any) -> Any:
@@ -126,10 +163,14 @@ def plot(curves: dict[str, list[tuple[int, float]]]) -> str:
         return height - margin - value / top * (height - 2 * margin)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<path d="M{margin} {margin}V{height - margin}H{width - margin}" fill="none" '
-        'stroke="black"/>',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            'font-family="sans-serif" font-size="12">'
+        ),
+        (
+            f'<path d="M{margin} {margin}V{height - margin}H{width - margin}" fill="none" '
+            'stroke="black"/>'
+        ),
         f'<text x="{margin}" y="{margin - 12}">µs for each node</text>',
         f'<text x="{margin - 6}" y="{y(top):.0f}" text-anchor="end">{top:.0f}</text>',
         f'<text x="{margin - 6}" y="{y(0):.0f}" text-anchor="end">0</text>',
@@ -138,7 +179,7 @@ def plot(curves: dict[str, list[tuple[int, float]]]) -> str:
         f'<text x="{x(size):.0f}" y="{height - margin + 18}" text-anchor="middle">{size:,}</text>'
         for size in SIZES
     ]
-    for color, (name, curve) in zip(("#06c", "#c60", "#090", "#90c"), curves.items()):
+    for color, (name, curve) in zip(COLORS, curves.items()):
         path = " ".join(f"{x(count):.1f},{y(value):.1f}" for count, value in curve)
         last_x, last_y = x(curve[-1][0]), y(curve[-1][1])
         parts.append(f'<polyline points="{path}" fill="none" stroke="{color}"/>')
@@ -154,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     curves: dict[str, list[tuple[int, float]]] = {}
     print(f"{'µs a node':10} {'nodes':>8} {'import':>8} {'verify':>8} {'bytecode':>8} {'text':>8}")
     measure(chain, 1_000)  # what is loaded on first use
-    for make in (chain, fan, splits, lines):
+    for make in (chain, fan, splits, lines, constants, wide):
         for size in SIZES:
             seconds = measure(make, size)
             each = {stage: value / size * 1e6 for stage, value in seconds.items()}
