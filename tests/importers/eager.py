@@ -52,6 +52,8 @@ def exported(
         options["strict"] = strict
     if shapes is not None:
         options["dynamic_shapes"] = shapes_of(called, *shapes)
+    # Graphs that other tests let TorchDynamo keep would be used again, with their sizes.
+    torch._dynamo.reset()
     try:
         program = torch.export.export(module_of(called), tuple(args), **options)
         return program.run_decompositions(decompositions or {})

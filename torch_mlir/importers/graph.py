@@ -27,9 +27,11 @@ from .signatures import REQUIRED, Signature
 from .symbols import SymbolBinder
 
 Deferred = Callable[[], ir.Value]
-# What a node stands for: one value, the results of an operator that has several (None where one
-# is missing), or what will make the value once it is used.
-Binding = ir.Value | list[ir.Value | None] | Deferred
+# One result of an operator that has several: None where it is missing, a list where it has parts.
+Result = ir.Value | None | list["Result"]
+# What a node stands for: one value, the results of an operator that has several, or what will
+# make the value once it is used.
+Binding = ir.Value | list[Result] | Deferred
 
 _SCALARS = (int, float, bool, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -96,7 +98,7 @@ class GraphImporter:
         self._bindings[node] = value
         return value
 
-    def results(self, node: Node) -> Sequence[ir.Value | None] | None:
+    def results(self, node: Node) -> Sequence[Result] | None:
         """The results of a node that has several; None for a node with one value."""
         binding = self._bindings.get(node)
         return binding if isinstance(binding, list) else None

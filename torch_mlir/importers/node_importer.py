@@ -20,7 +20,7 @@ from .. import ir
 from .arguments import anything, converter_for
 from .builder import BlockBuilder
 from .context import ModuleContext
-from .graph import Deferred, GraphImporter
+from .graph import Deferred, GraphImporter, Result
 from .hooks import InputInfo
 from .locations import LocationCache
 from .references import RefTracker
@@ -208,7 +208,7 @@ class GraphNodeImporter(GraphImporter):
             self.bind(node, value)
             return
         if held is None:
-            results: list[ir.Value | None] = []
+            results: list[Result] = []
         elif isinstance(held, list):
             results = held
         else:
@@ -226,7 +226,10 @@ class GraphNodeImporter(GraphImporter):
             return self.value(node)
         if results is None or not 0 <= result_index < len(results):
             raise KeyError(f"node {node.name!r} has no result {result_index}")
-        return results[result_index]
+        result = results[result_index]
+        if isinstance(result, list):
+            raise KeyError(f"result {result_index} of node {node.name!r} has several parts")
+        return result
 
     def import_constant(self, loc: ir.Location, node: Node, constant: Any) -> ir.Value:
         """Let `node` stand for a literal."""

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.fx import Node
 
-from .regions import Handler, inline_traced
+from .regions import Handler, inline_traced, outputs
 
 if TYPE_CHECKING:
     from ..graph import GraphImporter
@@ -23,7 +25,23 @@ def _flex_attention(graph: GraphImporter, node: Node) -> None:
 def _flex_attention_backward(graph: GraphImporter, node: Node) -> None:
     from torch._higher_order_ops.flex_attention import sdpa_dense_backward
 
-    inline_traced(graph, node, sdpa_dense_backward)
+    parameters = inspect.signature(sdpa_dense_backward)
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        call = parameters.bind(*args, **kwargs)
+        given = call.arguments
+        # Gradients are wanted of the captured tensors that the graph of the score's gradient
+        # gives one for; the implementation asks the tensors, and those of a graph don't tell.
+        _, _, _, _, _, *gradients = outputs(given["joint_graph"])
+        given["score_mod_other_buffers"] = tuple(
+            captured if gradient is None else captured.detach().requires_grad_()
+            for captured, gradient in zip(
+                given.get("score_mod_other_buffers", ()), gradients, strict=True
+            )
+        )
+        return sdpa_dense_backward(*call.args, **call.kwargs)
+
+    inline_traced(graph, node, backward)
 
 
 def _with_as_many_results(function: Any, node: Node) -> Any:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from ... import ir
 from ..arguments import anything
@@ -19,7 +21,7 @@ from ..decompositions import get_decomposition_table
 from ..errors import Unsupported
 
 if TYPE_CHECKING:
-    from ..graph import GraphImporter
+    from ..graph import GraphImporter, Result
 
 Handler = Callable[["GraphImporter", Node], None]
 
@@ -77,13 +79,13 @@ def region(graph: GraphImporter, target: ir.Region, inputs: Sequence[ir.Type]) -
     return builder
 
 
-def bind_results(graph: GraphImporter, node: Node, results: Sequence[ir.Value | None]) -> None:
+def bind_results(graph: GraphImporter, node: Node, results: Sequence[Result]) -> None:
     """Let `node` stand for the results of what it calls."""
     if isinstance(node.meta.get("val"), (list, tuple)):
         graph.bind(node, list(results))
     else:
         (result,) = results
-        assert result is not None
+        assert isinstance(result, ir.Value)
         graph.bind(node, result)
 
 
@@ -117,14 +119,16 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
     filled: list[Any] = []
     inputs: list[Node] = []
     places: list[int] = []
+    examples: list[Any] = []
     for place, leaf in enumerate(leaves):
         if isinstance(leaf, Node):
-            if "val" in leaf.meta:
+            value = _example(graph, leaf)
+            if isinstance(value, GraphModule):
+                leaf = value
+            else:
                 places.append(place)
                 inputs.append(leaf)
-                leaf = leaf.meta["val"]
-            else:
-                leaf = subgraph(graph, leaf, leaf.name)
+                examples.append(value)
         filled.append(leaf)
 
     def call(*values: Any) -> Any:
@@ -132,18 +136,19 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
         for place, value in zip(places, values, strict=True):
             arguments[place] = value
         args, kwargs = tree_unflatten(arguments, spec)
-        return function(*args, **kwargs)
+        return tree_leaves(function(*args, **kwargs))
 
-    trace = make_fx(
-        torch.func.functionalize(call),
-        decomposition_table=get_decomposition_table(),
-        _allow_non_fake_inputs=True,
-    )
     try:
-        examples = [leaf.meta["val"] for leaf in inputs]
         # Tensors made of nothing but open sizes have to be fake too.
-        with torch.no_grad(), detect_fake_mode(examples) or nullcontext():
-            body = trace(*examples)
+        mode = detect_fake_mode(examples)
+        with torch.no_grad(), mode or nullcontext():
+            fakes = [_as_fake(value, mode) for value in examples]
+            written = make_fx(call, _allow_non_fake_inputs=True)(*fakes)
+            body = make_fx(
+                torch.func.functionalize(written),
+                decomposition_table=get_decomposition_table(),
+                _allow_non_fake_inputs=True,
+            )(*fakes)
     except Exception as problem:
         raise Unsupported(
             f"PyTorch does not trace its implementation: {type(problem).__name__}: {problem}"
@@ -152,25 +157,58 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
         made.meta.setdefault("stack_trace", node.meta.get("stack_trace"))
     wanted = node.meta["val"]
     several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+    computed = outputs(body)
+    ends = list(itertools.accumulate(len(tree_leaves(value)) for value in several))
+    if ends[-1] != len(computed):
+        raise Unsupported(f"{ends[-1]} results are recorded, and there are {len(computed)}")
     read = _read(node, len(several))
-    _keep_outputs(body, read)
+    kept = [
+        leaf
+        for place, value in enumerate(several)
+        for leaf in range(ends[place] - len(tree_leaves(value)), ends[place])
+        if place in read and computed[leaf] is not None
+    ]
+    _keep_outputs(body, kept)
     values = [anything(graph, leaf) for leaf in inputs]
-    results: list[ir.Value | None] = [None] * len(several)
-    for place, value in zip(read, inline(graph, body, values, graph.builder), strict=True):
-        expected = several[place]
-        if isinstance(expected, torch.Tensor):
-            value = conform(graph.builder, value, graph.types.of_value(expected))
+    expected, structure = tree_flatten(several)
+    results: list[ir.Value | None] = [None] * len(computed)
+    for place, value in zip(kept, inline(graph, body, values, graph.builder), strict=True):
+        if isinstance(expected[place], torch.Tensor):
+            value = conform(graph.builder, value, graph.types.of_value(expected[place]))
         results[place] = value
-    bind_results(graph, node, results)
+    nested = tree_unflatten(results, structure)
+    bind_results(graph, node, [_as_list(result) for result in nested])
 
 
-def _read(node: Node, count: int) -> list[int]:
+def _example(graph: GraphImporter, arg: Node) -> Any:
+    """What stands for an argument in a trace: its recorded value, or what it refers to.
+
+    Raises:
+        Unsupported: there is neither.
+    """
+    if "val" in arg.meta:
+        return arg.meta["val"]
+    if arg.op == "get_attr":
+        return graph.attribute_of(arg)
+    raise Unsupported(f"node {arg.name!r} records no value (`val`)")
+
+
+def _as_fake(value: Any, mode: Any) -> Any:
+    is_real = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+    return value if mode is None or not is_real else mode.from_tensor(value)
+
+
+def _as_list(result: Any) -> Any:
+    return [_as_list(part) for part in result] if isinstance(result, (list, tuple)) else result
+
+
+def _read(node: Node, count: int) -> Sequence[int]:
     """The places of those of a node's results that other nodes read."""
     if not isinstance(node.meta["val"], (list, tuple)):
         return [0]
-    places = {user.args[1] for user in node.users if user.target is operator.getitem}
-    as_a_whole = any(user.target is not operator.getitem for user in node.users)
-    return list(range(count)) if as_a_whole else sorted(places)
+    if any(user.target is not operator.getitem for user in node.users):
+        return range(count)
+    return [user.args[1] for user in node.users]
 
 
 def _keep_outputs(body: GraphModule, places: Sequence[int]) -> None:
