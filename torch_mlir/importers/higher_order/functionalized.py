@@ -43,7 +43,7 @@ def _auto_functionalized(graph: GraphImporter, node: Node) -> None:
             results.append(graph.builder.list_of("vtensor", parts))
         else:
             results += parts if parts else [None]
-    graph.bind(node, results)
+    graph.bind(node, [*results])
 
 
 def _is_written(argument: Any) -> bool:
