@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ... import ir
 from . import kernels
 from .errors import ExecutionError, UnsupportedOperation, place
+from .literals import tensor_of
 from .structural import BUILDERS, Step, class_of, text_of
 from .value_types import Check, check_of
 
@@ -216,8 +218,10 @@ class Compiler:
         finally:
             self._places = outer
 
-    def literal(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Keep in mind that a tensor lies in the module's memory."""
+    def literal(self, operation: ir.Operation) -> torch.Tensor:
+        """A literal's contents, which mostly lie in the module's memory."""
+        with _disable_current_modes():  # they are real, whatever the caller works on
+            tensor = tensor_of(operation)
         if tensor.numel():
             self.literals.add(tensor.untyped_storage().data_ptr())
         return tensor

@@ -7,6 +7,7 @@ and gives what runs it on the values of its operands.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,10 @@ import torch
 
 from ... import ir
 from .errors import ExecutionError, UnsupportedOperation, place
-from .literals import tensor_of
 from .value_types import TensorType
 
 if TYPE_CHECKING:
-    from .program import Compiler, Frame
+    from .program import Compiler, Frame, Function
 
 Step = Callable[["Frame", Sequence[Any]], Sequence[Any]]
 Builder = Callable[["Compiler", ir.Operation], Step]
@@ -92,7 +92,7 @@ def _device(compiler: Compiler, operation: ir.Operation) -> Step:
 
 @_builds("torch.vtensor.literal")
 def _value_literal(compiler: Compiler, operation: ir.Operation) -> Step:
-    tensor = compiler.literal(tensor_of(operation))
+    tensor = compiler.literal(operation)
     results = (tensor,)
 
     def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
@@ -103,7 +103,7 @@ def _value_literal(compiler: Compiler, operation: ir.Operation) -> Step:
 
 @_builds("torch.tensor.literal")
 def _literal(compiler: Compiler, operation: ir.Operation) -> Step:
-    tensor = compiler.literal(tensor_of(operation))
+    tensor = compiler.literal(operation)
 
     def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
         source = tensor if frame.fake_mode is None else frame.fake_mode.from_tensor(tensor)
@@ -460,7 +460,110 @@ def class_of(kind: ir.Type) -> str:
     return str(kind).split('"')[1]
 
 
+# TorchScript's interpreter
+
+
+@_builds("torch.prim.Store")
+def _store(compiler: Compiler, operation: ir.Operation) -> Step:
+    name = text_of(operation, "name")
+
+    def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
+        frame.variables[name] = operands[0]
+        return ()
+
+    return step
+
+
+@_builds("torch.prim.Load")
+def _load(compiler: Compiler, operation: ir.Operation) -> Step:
+    name = text_of(operation, "name")
+
+    def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return (frame.variables[name],)
+        except KeyError:
+            raise ValueError(f"the variable {name!r} has no value yet") from None
+
+    return step
+
+
+@_builds("torch.prim.Enter")
+def _enter(compiler: Compiler, operation: ir.Operation) -> Step:
+    enter = _method(compiler, operation, "__enter__")
+
+    def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
+        enter(frame, operands)
+        return (None,)
+
+    return step
+
+
+@_builds("torch.prim.Exit")
+def _exit(compiler: Compiler, operation: ir.Operation) -> Step:
+    leave = _method(compiler, operation, "__exit__")
+
+    def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
+        # No exception is on its way: one would have ended the program.
+        results = leave(frame, (*operands, None, None, None))
+        return tuple(results) or (None,)
+
+    return step
+
+
+def _method(compiler: Compiler, operation: ir.Operation, name: str) -> Function:
+    kind = class_of(operation.operands[0].type)
+    function = compiler.methods.get((kind, name))
+    if function is None:
+        raise UnsupportedOperation(f"{place(operation)}: {kind!r} has no method {name!r}")
+    return compiler.function(function, operation)
+
+
 # Operators without a schema
+
+
+@_builds("torch.hop_flex_attention")
+def _flex_attention(compiler: Compiler, operation: ir.Operation) -> Step:
+    from .attention import flex_attention
+
+    modifiers: list[tuple[Function, list[torch.dtype]] | None] = []
+    for attribute, count in (("score_mod_fn", 5), ("mask_mod_fn", 4)):
+        if attribute not in operation.attributes:
+            modifiers.append(None)
+            continue
+        name = _symbol(operation, attribute)
+        function = compiler.function(name, operation)
+        kind = ir.TypeAttr(compiler.functions[name].attributes["function_type"]).value
+        tensors = [TensorType.of(argument) for argument in ir.FunctionType(kind).inputs]
+        dtypes = [torch.int32 if tensor is None else tensor.dtype for tensor in tensors[-4:]]
+        if len(tensors) != count:
+            raise UnsupportedOperation(
+                f"{place(operation)}: {name!r} takes {len(tensors)} arguments, not {count}"
+            )
+        modifiers.append((function, [dtype or torch.int32 for dtype in dtypes]))
+
+    def call(frame: Frame, function: Function, *args: Any) -> Any:
+        return function(frame, args)[0]
+
+    # Results that are not asked for may be None.
+    wanted = [str(result.type) != "!torch.none" for result in operation.results]
+
+    def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
+        query, key, value, scale, *_ = operands
+        calls: list[Any] = []
+        dtypes: list[torch.dtype] = []
+        for modifier in modifiers:
+            if modifier is None:
+                calls.append(None)
+                dtypes += [torch.int32] * 4
+            else:
+                function, own = modifier
+                calls.append(functools.partial(call, frame, function))
+                dtypes += own
+        score_mod, mask_mod = calls
+        results = flex_attention(query, key, value, scale, score_mod, mask_mod, dtypes)
+        return tuple(value if given else None for value, given in zip(results, wanted, strict=True))
+
+    return step
 
 
 @_builds("torch.valsem.aten.bernoulli.float")
