@@ -277,7 +277,8 @@ class Symbols:
             is_sized = is_sized or is_symbolic(leaf)
             return leaf is UNKNOWN or isinstance(leaf, (torch.SymFloat, torch.SymBool))
 
-        if any([any_leaf(value, visit) for value in values]):
+        unknown = [any_leaf(value, visit) for value in values]
+        if any(unknown):
             return
         choices = [
             list(
@@ -329,7 +330,9 @@ def _evaluated(size: Any, number: int) -> int:
     if known is not None:
         return known
     expression = size.node.expr
-    return int(expression.xreplace({symbol: _integer(number) for symbol in expression.free_symbols}))
+    return int(
+        expression.xreplace({symbol: _integer(number) for symbol in expression.free_symbols})
+    )
 
 
 def _integer(number: int) -> Any:

@@ -84,6 +84,12 @@ _WITHOUT_SHAPE = (
     ),
 )
 
+# What kernels raise for operands that they don't take.
+_MISFITS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
+
 
 class Inference:
     """What the tensors of a module are.
@@ -188,9 +194,7 @@ class Inference:
                 self._note(result, value, environment, operation)
         return ()
 
-    def _note(
-        self, value: ir.Value, found: Any, environment: Environment, operation: Any
-    ) -> None:
+    def _note(self, value: ir.Value, found: Any, environment: Environment, operation: Any) -> None:
         try:
             found = self._symbols.narrow(found, value.type)
         except Contradiction as problem:
@@ -252,9 +256,7 @@ class Inference:
         self._forget(_written(operation, operands), environment)
         return self._tried(operation, step, operands)
 
-    def _tried(
-        self, operation: ir.Operation, step: Step, operands: Sequence[Any]
-    ) -> Sequence[Any]:
+    def _tried(self, operation: ir.Operation, step: Step, operands: Sequence[Any]) -> Sequence[Any]:
         """What an operation gives for some operands, and so for all; or what its types say."""
         tried: list[Facts | None] | None = None
         sizes = set()
@@ -264,7 +266,7 @@ class Inference:
             except _WITHOUT_SHAPE:
                 tried = None
                 break
-            except Exception:
+            except _MISFITS:
                 continue  # the operation doesn't take these: they are no case to be thought of
             sizes.add(size)
             facts = [facts_of(result) for result in results]
@@ -309,10 +311,17 @@ class Inference:
         self, operation: ir.Operation, operands: Sequence[Any], environment: Environment
     ) -> Sequence[Any]:
         if operation.name == "func.call":
-            callee = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
-        else:
-            kind = class_of(operation.operands[0].type)
-            callee = self._compiler.methods[kind, text_of(operation, "name")]
+            return self._call(ir.FlatSymbolRefAttr(operation.attributes["callee"]).value, operands)
+        entering = {"torch.prim.Enter": "__enter__", "torch.prim.Exit": "__exit__"}
+        method = entering.get(operation.name) or text_of(operation, "name")
+        callee = self._compiler.methods.get((class_of(operation.operands[0].type), method))
+        if callee is None:
+            return self._nothing(operation, operands, environment)
+        if method == "__enter__":
+            self._call(callee, operands)
+            return [None]
+        if method == "__exit__":
+            return self._call(callee, (*operands, None, None, None)) or [None]
         return self._call(callee, operands)
 
     def _assert(
@@ -423,8 +432,7 @@ class Inference:
                     inner[operand] = self._symbols.renamed(held, names)
         renamed = [self._symbols.renamed(value, names) for value in inputs]
         return [
-            self._symbols.restored(result, names)
-            for result in self._block(block, renamed, inner)
+            self._symbols.restored(result, names) for result in self._block(block, renamed, inner)
         ]
 
     def _forget(self, changed: Sequence[Any], environment: Environment) -> None:
@@ -448,9 +456,8 @@ _SPECIAL: Mapping[str, Special] = {
     "torch.prim.SetAttr": Inference._nothing,
     "torch.prim.Load": Inference._nothing,
     "torch.prim.Store": Inference._nothing,
-    "torch.prim.Enter": Inference._nothing,
-    "torch.prim.Exit": Inference._nothing,
-    "torch.hop_flex_attention": Inference._nothing,
+    "torch.prim.Enter": Inference._calls,
+    "torch.prim.Exit": Inference._calls,
     "torch.runtime.assert": Inference._assert,
     "torch.bind_symbolic_shape": Inference._bind,
     "torch.shape.calculate": Inference._same_block,

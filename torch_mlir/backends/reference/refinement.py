@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
 _CAST = "torch.tensor_static_info_cast"
 
+# What says elsewhere which types its results have: in a signature, in a type, in a region.
+_FIXED = frozenset(
+    (
+        "torch.prim.CallMethod",
+        "torch.prim.TupleUnpack",
+        "torch.shape.calculate",
+        "torch.dtype.calculate",
+    )
+)
+
 
 def refine(
     module: ir.Module,
@@ -92,7 +102,9 @@ def _roots(module: ir.Module) -> set[str]:
         elif operation.name == "func.call":
             continue
         for attribute in operation.attributes:
-            value = operation.attributes[attribute] if isinstance(attribute, str) else attribute.attr
+            value = (
+                operation.attributes[attribute] if isinstance(attribute, str) else attribute.attr
+            )
             if isinstance(value, ir.FlatSymbolRefAttr):
                 roots.add(value.value)
     return roots & set(_functions(module))
@@ -141,9 +153,7 @@ class _Writer:
     `fixed` has the functions whose arguments keep their types.
     """
 
-    def __init__(
-        self, module: ir.Module, facts: Mapping[ir.Value, Facts], fixed: set[str]
-    ) -> None:
+    def __init__(self, module: ir.Module, facts: Mapping[ir.Value, Facts], fixed: set[str]) -> None:
         self._facts = facts
         self._functions = _functions(module)
         self._fixed = fixed | {
@@ -214,7 +224,11 @@ class _Writer:
             meet((mine.shape, mine.dtype), (wanted.shape, wanted.dtype))
         except Contradiction:  # this never runs
             value = ir.Operation.create(
-                _CAST, [tensor_type(wanted.is_value, None, None)], [value], ip=position, loc=location
+                _CAST,
+                [tensor_type(wanted.is_value, None, None)],
+                [value],
+                ip=position,
+                loc=location,
             ).results[0]
         made: ir.Value = ir.Operation.create(
             _CAST, [kind], [value], ip=position, loc=location
@@ -248,9 +262,7 @@ class _Writer:
                 self._convert(operation, 0, inputs)
             else:
                 kinds = [result.type for result in operation.results]
-        elif name == "torch.prim.CallMethod":
-            kinds = [result.type for result in operation.results]
-        elif name in ("torch.prim.TupleUnpack", "torch.shape.calculate", "torch.dtype.calculate"):
+        elif name in _FIXED:
             kinds = [result.type for result in operation.results]
         elif name in ("torch.copy.to_tensor", "torch.copy.to_vtensor"):
             operand = TensorType.of(operation.operands[0].type)
