@@ -273,3 +273,24 @@ def test_literals_are_torch_literals_of_the_tensor_type(operations):
     kinds = {str(op.results[0].type) for op in operations(module, "torch.vtensor.literal")}
     assert kinds == {"!torch.vtensor<[2,3],f32>", "!torch.vtensor<[2],f32>"}
     assert isinstance(module, ir.Module)
+
+
+def test_constants_without_a_name_are_told_apart():
+    graph = torch.fx.Graph()
+    constants = [torch.tensor([float(i), 1.0]) for i in range(3)]
+    total = graph.placeholder("x")
+    total.meta["val"] = torch.empty(2)
+    for constant in constants:
+        total = graph.call_function(torch.ops.aten.add.Tensor, (total, constant))
+        total.meta["val"] = torch.empty(2)
+    # As MLIR would call the second one.
+    taken = graph.get_attr("constant_1")
+    holder = torch.nn.Module()
+    holder.constant_1 = torch.tensor([5.0, 6.0])
+    taken.meta["val"] = holder.constant_1
+    graph.output((total, taken))
+    module = fx.stateless_fx_import(torch.fx.GraphModule(holder, graph))
+    names = re.findall(r"dense_resource<(\w+)>", str(module))
+    assert names == ["constant", "constant_1", "constant_2", "constant_1_1"]
+    got = run(ir.Module.parse(str(module), ir.Context()), torch.zeros(2))
+    assert [value.tolist() for value in got] == [[3.0, 3.0], [5.0, 6.0]]
