@@ -41,9 +41,11 @@ def exported(
     *,
     shapes: Sequence[Any] | None = None,
     strict: bool = False,
-    decompositions: Any = None,
+    functional: bool = True,
 ) -> torch.export.ExportedProgram:
-    """The program of `called`, without writes; nothing is decomposed by default.
+    """The program of `called`, in which nothing is decomposed.
+
+    A `functional` one has no writes; one that isn't is as `torch.export.export` gives it.
 
     Skips the test where the installed PyTorch does not export it.
     """
@@ -56,7 +58,7 @@ def exported(
     torch._dynamo.reset()
     try:
         program = torch.export.export(module_of(called), tuple(args), **options)
-        return program.run_decompositions(decompositions or {})
+        return program.run_decompositions({}) if functional else program
     except Exception as problem:
         # Of the PyTorch that the tests were written with it is known that it does.
         if torch.__version__ >= "2.13":

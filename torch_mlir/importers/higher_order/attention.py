@@ -6,7 +6,6 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.fx import Node
 
 from .regions import Handler, inline_traced, outputs

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Regions that are only marked, such as those without gradients: imported in place."""
+"""Regions that are only marked, such as those without gradients: imported in place.
+
+Regions of `torch.autocast` are too, once the casts are written out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.fx import Node
 
 from ..arguments import anything
-from .regions import Handler, bind_results, inline, subgraph
+from .regions import Handler, bind_results, inline, inline_traced, subgraph
 
 if TYPE_CHECKING:
     from ..graph import GraphImporter
@@ -42,10 +46,21 @@ def _after_name(args: Sequence[Any]) -> Sequence[Any]:
     )
 
 
+def _autocast(graph: GraphImporter, node: Node) -> None:
+    """A region whose operators cast their operands, which its graph does not tell."""
+
+    def run(device: str, dtype: Any, enabled: bool, cached: Any, body: Any, *args: Any) -> Any:
+        # Kept casts would be those of another trace.
+        with torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=False):
+            return body(*args)
+
+    inline_traced(graph, node, run)
+
+
 HANDLERS: dict[str, Handler] = {
     "wrap": _marked(0, _all),
     "wrap_with_set_grad_enabled": _marked(1, _all),
-    "wrap_with_autocast": _marked(4, _all),
+    "wrap_with_autocast": _autocast,
     "wrap_activation_checkpoint": _marked(0, _all),
     "tag_activation_checkpoint": _marked(0, _all),
     "hints_wrapper": _marked(0, _first),
