@@ -157,11 +157,11 @@ def _ordered(
     name: str, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[Any]:
     """Arguments one by one: those by position, then those by name in the export's order."""
-    from torch.utils._pytree import tree_leaves
+    from torch.utils._pytree import tree_flatten
 
     ordered = getattr(program.exported, "_get_flat_args_with_check", None)
     if ordered is None:
-        return tree_leaves((args, kwargs))
+        return tree_flatten((args, kwargs))[0]
     try:
         flat, _ = ordered(args, kwargs)
     except Exception as error:  # PyTorch's own checks of what was given
@@ -255,7 +255,7 @@ def _state(eager: Any) -> dict[str, Any]:
 def _eager(name: str, program: Program) -> tuple[list[Any], list[Any]]:
     """PyTorch's results, and its arguments after it ran."""
     import torch
-    from torch.utils._pytree import tree_leaves, tree_map
+    from torch.utils._pytree import tree_flatten, tree_map
 
     def copy(value: Any) -> Any:
         return value.clone() if isinstance(value, torch.Tensor) else value
@@ -266,7 +266,7 @@ def _eager(name: str, program: Program) -> tuple[list[Any], list[Any]]:
             result = program.eager(*args, **kwargs)
     except Exception as error:  # the user's code may raise anything
         raise CommandError(f"{name}: PyTorch itself: {one_line(error)}") from error
-    return tree_leaves(result), _ordered(name, program, args, kwargs)
+    return tree_flatten(result)[0], _ordered(name, program, args, kwargs)
 
 
 def _torch() -> Any:

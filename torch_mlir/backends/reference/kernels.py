@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_flatten, tree_map_only
 
 from ... import operators
 from ...importers.dtypes import DTYPE_TO_INT, LAYOUT_TO_INT, MEMORY_FORMAT_TO_INT
@@ -156,7 +156,7 @@ def _functionalized(
             own[place] = tree_map_only(torch.Tensor, torch.clone, own[place])
         result = call(own)
         results = [result] if count == 1 else list(result) if count else []
-        contents = tree_leaves([own[place] for place in written])
+        contents = tree_flatten([own[place] for place in written])[0]
         return [*results, *(tensor for tensor in contents if tensor is not None)]
 
     return run

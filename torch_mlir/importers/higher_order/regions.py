@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ... import ir
 from ..arguments import anything
@@ -136,7 +136,7 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
         for place, value in zip(places, values, strict=True):
             arguments[place] = value
         args, kwargs = tree_unflatten(arguments, spec)
-        return tree_leaves(function(*args, **kwargs))
+        return tree_flatten(function(*args, **kwargs))[0]
 
     try:
         # Tensors made of nothing but open sizes have to be fake too.
@@ -158,14 +158,14 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
     wanted = node.meta["val"]
     several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     computed = outputs(body)
-    ends = list(itertools.accumulate(len(tree_leaves(value)) for value in several))
+    ends = list(itertools.accumulate(len(tree_flatten(value)[0]) for value in several))
     if ends[-1] != len(computed):
         raise Unsupported(f"{ends[-1]} results are recorded, and there are {len(computed)}")
     read = _read(node, len(several))
     kept = [
         leaf
         for place, value in enumerate(several)
-        for leaf in range(ends[place] - len(tree_leaves(value)), ends[place])
+        for leaf in range(ends[place] - len(tree_flatten(value)[0]), ends[place])
         if place in read and computed[leaf] is not None
     ]
     _keep_outputs(body, kept)
