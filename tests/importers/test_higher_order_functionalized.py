@@ -196,6 +196,8 @@ def test_views_of_one_tensor_that_overlap_are_refused():
             return x
 
     program = exported(Overlaps(), (matrix(),))
+    if v2 not in [node.target for node in program.graph.nodes]:
+        pytest.skip("this PyTorch exports without auto_functionalized_v2")
     message = r"views of the same tensor, and may overlap \(at \S+functionalized.py:\d+, in forward"
     with pytest.raises(fx.TorchMlirCompilerError, match=message):
         fx.export_and_import(program, decomposition_table={})

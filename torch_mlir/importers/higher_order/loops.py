@@ -32,16 +32,15 @@ def _scan(graph: GraphImporter, node: Node) -> None:
     """`scan(body, initial values, tensors, other operands)`.
 
     The body takes the carried values and a slice of each tensor, and gives the next carried
-    values and a slice of each result. PyTorch writes a reversed scan as flips around a forward
-    one; before it did so, it gave an axis and a direction.
+    values and a slice of each result. PyTorch 2.7 and newer write a scan along another axis, or
+    backwards, as moves and flips around a plain one; 2.6 gave the axis and the direction.
     """
     _, initial, sliced, *rest = node.args
+    axis, backwards = 0, False
     if len(rest) > 1:
         axis, backwards, *rest = rest
-        if axis != 0 or backwards:
-            raise Unsupported("a scan along another axis than 0, or backwards, is not imported")
     captured = rest[0] if rest else node.kwargs.get("additional_inputs", ())
-    _iterate(graph, node, initial, sliced, captured, role="combine_fn")
+    _iterate(graph, node, initial, sliced, captured, "combine_fn", axis, backwards)
 
 
 def _iterate(
@@ -51,7 +50,14 @@ def _iterate(
     sliced: Any,
     captured: Any,
     role: str,
+    axis: int = 0,
+    backwards: bool = False,
 ) -> None:
+    """A loop over slices along `axis`, from the last one on if it goes `backwards`.
+
+    Whatever they are, the slices of the results are stacked along their first axis, each in the
+    place of the slice that it was made of.
+    """
     types, builder = graph.types, graph.builder
     body = subgraph(graph, node.args[0], role)
     fakes = node.meta["val"]
@@ -62,9 +68,11 @@ def _iterate(
     others = [anything(graph, value) for value in captured]
     results = [types.of_tensor(fake) for fake in fakes]
     sizes = _Sizes(graph, [*sliced, *carried, *captured])
-    trips = sizes.of(sliced[0].meta["val"].shape[0])
+    trips = sizes.of(sliced[0].meta["val"].shape[axis])
     if trips is None:
-        trips = builder.value("torch.aten.size.int", types.int, [tensors[0], builder.constant(0)])
+        trips = builder.value(
+            "torch.aten.size.int", types.int, [tensors[0], builder.constant(axis)]
+        )
     stacked = [_empty(graph, sizes, fake, kind) for fake, kind in _stacked(fakes, results, first)]
     initial = [
         conform(builder, value, wanted)
@@ -74,14 +82,20 @@ def _iterate(
         "torch.prim.Loop", results, [trips, builder.constant(True), *initial, *stacked], regions=1
     )
     inside = region(graph, loop.regions[0], [types.int, *results])
-    iteration, *values = list(inside.block.arguments)
+    place, *values = list(inside.block.arguments)
+    if backwards:
+        one = inside.constant(1)
+        last = inside.value("torch.aten.sub.int", types.int, [trips, one])
+        place = inside.value("torch.aten.sub.int", types.int, [last, place])
     slices = [
         inside.value(
             "torch.aten.select.int",
-            types.vtensor(tensor.meta["val"].shape[1:], tensor.meta["val"].dtype),
-            [value, inside.constant(0), iteration],
+            types.vtensor(
+                [size for number, size in enumerate(whole.shape) if number != axis], whole.dtype
+            ),
+            [value, inside.constant(axis), place],
         )
-        for tensor, value in zip(sliced, tensors, strict=True)
+        for whole, value in zip((tensor.meta["val"] for tensor in sliced), tensors, strict=True)
     ]
     made = inline(graph, body, [*values[: len(first)], *slices, *others], inside)
     following = [
@@ -93,7 +107,7 @@ def _iterate(
     ):
         following.append(
             inside.value(
-                "torch.aten.select_scatter", kind, [whole, part, inside.constant(0), iteration]
+                "torch.aten.select_scatter", kind, [whole, part, inside.constant(0), place]
             )
         )
     inside.emit("torch.prim.Loop.condition", [], [inside.constant(True), *following])
