@@ -9,13 +9,14 @@ like where they aren't, and `UNKNOWN` stands for anything else.
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 from ... import ir
 from .value_types import TensorType
@@ -40,7 +41,10 @@ UNKNOWN = _Unknown()
 
 @dataclass(frozen=True)
 class OpenTensor:
-    """A tensor whose rank, or dtype, or both, are None: not known."""
+    """A tensor whose rank, or dtype, or both, are None: not known.
+
+    Both may be known if PyTorch's fake tensors can't have the open sizes.
+    """
 
     shape: tuple[int | None, ...] | None
     dtype: torch.dtype | None
@@ -138,15 +142,12 @@ class Symbols:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.environment = ShapeEnv()
-        # What is in the module has the shape that it has.
-        self.mode = FakeTensorMode(
-            shape_env=self.environment, static_shapes=True, allow_non_fake_inputs=True
-        )
+        self.mode = FakeTensorMode(shape_env=self.environment, allow_non_fake_inputs=True)
 
     def size(self) -> torch.SymInt:
         """A size that isn't known."""
         made = self.environment.create_unbacked_symint()
-        torch._check(made >= 0)
+        _mark_as_size(made)
         return made
 
     def tensor(
@@ -156,7 +157,10 @@ class Symbols:
         if shape is None or dtype is None:
             return OpenTensor(None if shape is None else tuple(shape), dtype)
         sizes = [self.size() if size is None else size for size in shape]
-        return torch.empty(sizes, dtype=dtype, device=self.device)
+        try:
+            return torch.empty(sizes, dtype=dtype, device=self.device)
+        except GuardOnDataDependentSymNode:  # before 2.2 not all sizes can be symbols
+            return OpenTensor(tuple(map(known_int, sizes)), dtype)
 
     def of_type(self, kind: ir.Type) -> Any:
         """A value of which its type is known."""
@@ -238,7 +242,7 @@ class Symbols:
         """A symbol with the range of `symbol`, which is one of those of `of`."""
         made = self.environment.create_unbacked_symint()
         if bool(of.node.expr.is_nonnegative) or of.node.expr != symbol:
-            torch._check(made >= 0)
+            _mark_as_size(made)
         return made
 
     def restored(self, value: Any, names: Mapping[Any, Any]) -> Any:
@@ -311,6 +315,16 @@ class Symbols:
                 return leaf
 
             yield size, [map_leaves(value, change) for value in values]
+
+
+def _mark_as_size(number: torch.SymInt) -> None:
+    """Let PyTorch know that a symbol isn't negative, and is the size of something."""
+    if hasattr(torch, "_check_is_size"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # newer releases need no telling
+            torch._check_is_size(number)
+    else:
+        torch.sym_constrain_range_for_size(number, min=None, max=None)
 
 
 def is_symbolic(value: Any) -> bool:

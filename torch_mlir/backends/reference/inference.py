@@ -8,6 +8,8 @@ nothing either, the operation's result is what its type says.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -128,7 +130,7 @@ class Inference:
             ExecutionError: the call fails, whatever its arguments are.
         """
         block = self._compiler.functions[name].regions[0].blocks[0]
-        with self._symbols.mode, torch.no_grad():
+        with self._symbols.mode, torch.no_grad(), _no_logging():
             inputs = []
             for argument, known in zip(block.arguments, arguments, strict=True):
                 if known is not None:
@@ -158,7 +160,7 @@ class Inference:
                     found.attributes[name] = self._faked(attribute)
             return found
         if isinstance(value, torch.Tensor):
-            return self._symbols.mode.from_tensor(value)
+            return self._symbols.mode.from_tensor(value, static_shapes=True)
         if isinstance(value, (list, tuple)):
             return type(value)(map(self._faked, value))
         if isinstance(value, dict):
@@ -464,6 +466,18 @@ _SPECIAL: Mapping[str, Special] = {
     "torch.dtype.calculate": Inference._same_block,
     "func.call": Inference._calls,
 }
+
+
+@contextlib.contextmanager
+def _no_logging() -> Iterator[None]:
+    """Keep PyTorch from logging what operators raise on fake tensors: most of that is no error."""
+    logger = logging.getLogger(fake_tensor.__name__)
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def known_bool(condition: Any) -> bool | None:

@@ -96,7 +96,11 @@ def _value_literal(compiler: Compiler, operation: ir.Operation) -> Step:
     results = (tensor,)
 
     def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
-        return results if frame.fake_mode is None else (frame.fake_mode.from_tensor(tensor),)
+        return (
+            results
+            if frame.fake_mode is None
+            else (frame.fake_mode.from_tensor(tensor, static_shapes=True),)
+        )
 
     return step
 
@@ -106,7 +110,11 @@ def _literal(compiler: Compiler, operation: ir.Operation) -> Step:
     tensor = compiler.literal(operation)
 
     def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
-        source = tensor if frame.fake_mode is None else frame.fake_mode.from_tensor(tensor)
+        source = (
+            tensor
+            if frame.fake_mode is None
+            else frame.fake_mode.from_tensor(tensor, static_shapes=True)
+        )
         return (source.clone(),)
 
     return step
