@@ -112,6 +112,7 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
     Raises:
         Unsupported: PyTorch does not trace it.
     """
+    from torch._dispatch.python import enable_python_dispatcher
     from torch._guards import detect_fake_mode
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -139,9 +140,10 @@ def inline_traced(graph: GraphImporter, node: Node, function: Callable[..., Any]
         return tree_flatten(function(*args, **kwargs))[0]
 
     try:
-        # Tensors made of nothing but open sizes have to be fake too.
+        # Tensors made of nothing but open sizes have to be fake too, and sizes stay open in
+        # PyTorch's kernels in Python, but not in all of those in C++.
         mode = detect_fake_mode(examples)
-        with torch.no_grad(), mode or nullcontext():
+        with torch.no_grad(), mode or nullcontext(), enable_python_dispatcher():
             fakes = [_as_fake(value, mode) for value in examples]
             written = make_fx(call, _allow_non_fake_inputs=True)(*fakes)
             body = make_fx(
