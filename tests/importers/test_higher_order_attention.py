@@ -133,6 +133,11 @@ def test_gradients(monkeypatch):
 
     wanted = gradients(attention)
     torch._dynamo.reset()
-    got = gradients(torch.compile(model, backend=backend))
+    try:
+        got = gradients(torch.compile(model, backend=backend))
+    except Exception as problem:
+        if torch.__version__ >= "2.13" or "TorchMlirCompilerError" in str(problem):
+            raise
+        pytest.skip(f"this PyTorch does not trace it: {type(problem).__name__}: {problem}"[:200])
     for gradient, expected in zip(got, wanted, strict=True):
         torch.testing.assert_close(gradient, expected)

@@ -217,6 +217,8 @@ def test_what_a_branch_cannot_do_is_told_with_the_users_line(strict):
         for node in body.graph.nodes:
             if node.target is torch.ops.aten.sin.default:
                 node.target = torch.ops.aten.sin_.default
+                if not node.meta.get("stack_trace"):
+                    pytest.skip("this PyTorch records no lines within branches")
     line = (
         r"aten.sin_, argument 'self': .*\(at \S*_control_flow\.py:\d+, in \S+: return torch\.cond"
     )

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 
+import torch
 from torch.fx import Node
 
 from ..compiler_utils import TorchMlirCompilerError
 
+_PYTORCH = os.path.join(os.path.dirname(torch.__file__), "")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n(?:\s*(\S[^\n]*))?')
 
 
@@ -37,13 +40,14 @@ def target_name(node: Node) -> str:
 
 
 def user_line(node: Node) -> str | None:
-    """`file:line, in function: code` of the innermost frame that the node's trace holds."""
+    """`file:line, in function: code` of the innermost frame of the user's in the node's trace."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return None
-    # Graphs that PyTorch made of the user's code have frames of their own.
+    # Graphs that PyTorch made of the user's code have frames of their own; its functions too.
     written = [frame for frame in frames if not frame[0].startswith("<")]
-    file, line, function, code = (written or frames)[-1]
+    users = [frame for frame in written if not frame[0].startswith(_PYTORCH)]
+    file, line, function, code = (users or written or frames)[-1]
     return f"{file}:{line}, in {function}" + (f": {code.strip()}" if code.strip() else "")
 
 

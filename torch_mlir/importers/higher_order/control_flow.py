@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from ..arguments import anything
+from ..errors import Unsupported
 from .regions import (
     Handler,
     as_bool,
@@ -52,6 +53,9 @@ def _while_loop(graph: GraphImporter, node: Node) -> None:
     condition = subgraph(graph, node.args[0], "cond_fn")
     body = subgraph(graph, node.args[1], "body_fn")
     builder, results = graph.builder, result_types(graph, node)
+    if len(node.args[2]) != len(results):
+        # PyTorch 2.3 exports loops that capture something in such a way, and doesn't run them.
+        raise Unsupported(f"{len(node.args[2])} values are carried, and {len(results)} come out")
     carried = [
         conform(builder, anything(graph, value), wanted)
         for value, wanted in zip(node.args[2], results, strict=True)

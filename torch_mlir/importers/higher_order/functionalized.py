@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 def _auto_functionalized(graph: GraphImporter, node: Node) -> None:
     """The operands that are written to are values, and the results their new contents."""
-    (target,) = node.args
+    target, *rest = node.args
+    # PyTorch 2.2 gives the names of what is written to, and the operands as one dictionary.
+    kwargs: Any = rest[1] if rest else node.kwargs
     signature = graph.module.signature(target)
-    operands = graph.operands(signature, (), node.kwargs)
+    operands = graph.operands(signature, (), kwargs)
     values = node.meta["val"]
     count = sum(map(_is_written, target._schema.arguments))
     own, written = values[: len(values) - count], values[len(values) - count :]

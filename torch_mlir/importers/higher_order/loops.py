@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 
 def _map(graph: GraphImporter, node: Node) -> None:
     """`map(body, tensors, other operands)`; the body takes a slice of each tensor."""
-    _iterate(graph, node, carried=(), sliced=node.args[1], captured=node.args[2], role="f")
+    _, sliced, *rest = node.args
+    captured: Any
+    if isinstance(sliced, int):
+        # PyTorch 2.1 and 2.2 give their number, and then all operands.
+        sliced, captured = rest[:sliced], rest[sliced:]
+    else:
+        (captured,) = rest
+    _iterate(graph, node, (), sliced, captured, role="f")
 
 
 def _scan(graph: GraphImporter, node: Node) -> None:
@@ -213,18 +220,28 @@ def _empty(graph: GraphImporter, sizes: _Sizes, fake: Any, kind: ir.Type) -> ir.
 
 
 def _associative_scan(graph: GraphImporter, node: Node) -> None:
-    """`associative_scan(body, tensors, other operands)`, by PyTorch's implementation of it."""
-    from torch._higher_order_ops.associative_scan import generic_associative_scan
+    """`associative_scan(body, tensors, other operands)`, by PyTorch's implementation of it.
 
-    def scan(body: Any, tensors: Any, captured: Any = ()) -> Any:
-        leaves = list(tensors)
+    PyTorch 2.4 to 2.6 give the axis after the tensors.
+    """
+    try:
+        from torch._higher_order_ops.associative_scan import generic_associative_scan
+    except ImportError:
+        raise Unsupported("this PyTorch has no implementation of it for CPUs") from None
+
+    def scan(body: Any, tensors: Any, *rest: Any) -> Any:
+        axis = rest[0] if rest and isinstance(rest[0], int) else 0
+        captured = rest[-1] if rest and isinstance(rest[-1], (list, tuple)) else ()
 
         def combine(*slices: Any) -> Any:
             return body(*slices, *captured)
 
         # It takes slices along the first axis of all tensors at once.
         in_parallel = torch.vmap(combine, in_dims=0, out_dims=0)
-        return generic_associative_scan(in_parallel, leaves, 0)
+        scanned = generic_associative_scan(
+            in_parallel, [tensor.movedim(axis, 0) for tensor in tensors], 0
+        )
+        return [result.movedim(0, axis) for result in scanned]
 
     inline_traced(graph, node, scan)
 
