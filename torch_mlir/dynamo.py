@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from .importers.pytorch import require_torch
+from .pytorch import require_torch
 
 torch = require_torch("torch_mlir.dynamo")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .importers.pytorch import require_torch
+from .pytorch import require_torch
 
 torch = require_torch("torch_mlir.fx")
 

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+# The helpers beside this file, however pytest was told to import tests.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

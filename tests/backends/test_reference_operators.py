@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,10 +16,11 @@ pytest.importorskip("expecttest")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten  # noqa: E402
+from torch.utils._pytree import tree_flatten, tree_unflatten  # noqa: E402
+from types_of import forget_types, open_arguments  # noqa: E402
 
-from torch_mlir import backends, operators  # noqa: E402
-from torch_mlir.backends.reference import kernels, python_operators  # noqa: E402
+from torch_mlir import backends, ir, operators  # noqa: E402
+from torch_mlir.backends.reference import kernels, python_operators, refine  # noqa: E402
 from torch_mlir.importers.program import FxImporter  # noqa: E402
 
 # Results that hold whatever the memory held before, or fresh random numbers.
@@ -80,45 +83,87 @@ def _names(infos: Any) -> list[str]:
 _OPERATORS = [info for info in op_db if info.name != "broadcast_shapes"]
 
 
-@pytest.mark.parametrize("info", _OPERATORS, ids=_names(_OPERATORS))
-def test_pytorchs_sample_of_an_operator_gives_what_eager_gives(info: Any) -> None:
+@dataclasses.dataclass
+class Traced:
+    """A sample of an operator: its tensors, what eager gives for them, and its graph."""
+
+    name: str
+    tensors: list[Any]
+    expected: list[Any]
+    graph: Any
+
+    def inputs(self) -> list[Any]:
+        return [tensor.detach().clone() for tensor in self.tensors]
+
+    def imported(self) -> ir.Module:
+        importer = FxImporter()
+        importer.import_graph_module(self.graph)
+        assert importer.module.operation.verify()
+        return importer.module
+
+
+@pytest.fixture(scope="module", params=_OPERATORS, ids=_names(_OPERATORS))
+def traced(request: Any) -> Iterator[Traced]:
+    info = request.param
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _run_sample(info)
+        sample = _sample(info)
+        leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
+        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+
+        def call(*tensors: Any) -> Any:
+            filled = list(leaves)
+            for place, tensor in zip(places, tensors, strict=True):
+                filled[place] = tensor
+            first, args, kwargs = tree_unflatten(filled, spec)
+            return info.op(first, *args, **kwargs)
+
+        one = Traced(info.name, [leaves[place] for place in places], [], None)
+        try:
+            one.expected = tree_flatten(call(*one.inputs()))[0]
+            function = torch.func.functionalize(call)
+            one.graph = make_fx(function, tracing_mode="fake")(*one.inputs())
+        except Exception as problem:
+            pytest.skip(f"PyTorch itself doesn't trace it: {type(problem).__name__}")
+        targets = [node.target for node in one.graph.graph.nodes if node.op == "call_function"]
+        if any(getattr(t, "_schema", None) is not None and t._schema.is_mutable for t in targets):
+            pytest.skip("functionalize leaves a write in the graph")
+        yield one
 
 
-def _run_sample(info: Any) -> None:
-    sample = _sample(info)
-    leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-
-    def call(*tensors: Any) -> Any:
-        filled = list(leaves)
-        for place, tensor in zip(places, tensors, strict=True):
-            filled[place] = tensor
-        first, args, kwargs = tree_unflatten(filled, spec)
-        return info.op(first, *args, **kwargs)
-
-    def tensors() -> list[Any]:
-        return [leaves[place].detach().clone() for place in places]
-
-    try:
-        expected = tree_leaves(call(*tensors()))
-        graph = make_fx(torch.func.functionalize(call), tracing_mode="fake")(*tensors())
-    except Exception as problem:
-        pytest.skip(f"PyTorch itself doesn't trace it on fake tensors: {type(problem).__name__}")
-    targets = [node.target for node in graph.graph.nodes if node.op == "call_function"]
-    if any(getattr(t, "_schema", None) is not None and t._schema.is_mutable for t in targets):
-        pytest.skip("functionalize leaves a write in the graph")
-    importer = FxImporter()
-    importer.import_graph_module(graph)
-    importer.module.operation.verify()
+def test_pytorchs_sample_of_an_operator_gives_what_eager_gives(traced: Traced) -> None:
     reference = backends.get("reference")
+    program = reference.load(reference.compile(traced.imported()))
     # The samples' own random operators seed the generator so.
     torch.manual_seed(42)
-    results = tree_leaves(reference.load(reference.compile(importer.module))(*tensors()))
-    if info.name in _UNPREDICTABLE:
-        for actual, wanted in zip(results, expected, strict=True):
+    results = tree_flatten(program(*traced.inputs()))[0]
+    if traced.name in _UNPREDICTABLE:
+        for actual, wanted in zip(results, traced.expected, strict=True):
             assert (actual.shape, actual.dtype) == (wanted.shape, wanted.dtype)
         return
-    torch.testing.assert_close(results, expected, equal_nan=True)
+    torch.testing.assert_close(results, traced.expected, equal_nan=True)
+
+
+def test_refinement_restores_the_types_of_a_sample(traced: Traced) -> None:
+    module = traced.imported()
+    if ",#" in str(module):
+        pytest.skip("refinement knows nothing of sparse tensors")
+    before = str(module)
+    forget_types(module)
+    assert str(refine(module)) == before
+
+
+@pytest.mark.parametrize("what", ["sizes", "ranks"])
+def test_refined_types_hold_for_a_sample_where_arguments_are_open(
+    traced: Traced, what: str
+) -> None:
+    module = traced.imported()
+    forget_types(module)
+    if open_arguments(module, what) == 0:
+        pytest.skip("it has no sizes")
+    if traced.name == "as_strided":
+        pytest.skip("the copies of the sample's tensor lack the memory that it looks at")
+    refine(module)
+    reference = backends.get("reference", is_checking=True)
+    program = reference.load(reference.compile(module))
+    program(*traced.inputs())  # checks all types

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch.export", reason="needs PyTorch 2.1 or newer")
 
 from torch.fx.experimental import symbolic_shapes  # noqa: E402
+from types_of import forget_types  # noqa: E402
 
 from torch_mlir import fx, ir  # noqa: E402
 from torch_mlir.backends.reference import ExecutionError, refine  # noqa: E402
@@ -36,41 +36,6 @@ def refined(text: str, **arguments: Any) -> str:
 def result_types(text: str) -> list[str]:
     """The types of what the public function returns."""
     return re.findall(r"!torch\.v?tensor(?:<[^>]*>)?", re.search(r"\n    return .*", text)[0])
-
-
-def nested(operation: ir.Operation) -> Iterator[ir.Operation]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                yield view.operation
-                yield from nested(view.operation)
-
-
-def forget_types(module: ir.Module) -> int:
-    """Take shape and dtype away from all results of operators; the number of those."""
-    forgotten = 0
-    with module.context:
-        bare = ir.Type.parse("!torch.vtensor")
-        for view in module.body.operations:
-            function = view.operation
-            for operation in nested(function):
-                if operation.name == "torch.vtensor.literal":
-                    continue
-                values = list(operation.results)
-                for region in operation.regions:
-                    values += region.blocks[0].arguments
-                for value in values:
-                    if str(value.type).startswith("!torch.vtensor<"):
-                        value.set_type(bare)
-                        forgotten += 1
-            block = function.regions[0].blocks[0]
-            returned = block.operations[len(block.operations) - 1].operation.operands
-            kind = ir.FunctionType.get(
-                [a.type for a in block.arguments], [v.type for v in returned]
-            )
-            function.attributes["function_type"] = ir.TypeAttr.get(kind)
-    assert module.operation.verify()
-    return forgotten
 
 
 class Encoder(torch.nn.Module):

@@ -18,25 +18,13 @@ pytest.importorskip("torch.export", reason="needs PyTorch 2.1 or newer")
 @pytest.fixture
 def agree():
     """Import a module for the given inputs, run it, and compare with calling it."""
-    import torch
-    from execution import run
+    from eager import compare
 
     from torch_mlir import fx
 
-    def check(module: torch.nn.Module, *args: Any, runs: list[tuple] | None = None, **options: Any):
+    def check(module: Any, *args: Any, runs: list[tuple] | None = None, **options: Any) -> Any:
         imported = fx.export_and_import(module, *args, **options)
-        for inputs in [args] if runs is None else runs:
-            expected = module(*inputs)
-            flat, _ = torch.utils._pytree.tree_flatten(expected)
-            got = run(imported, *inputs)
-            # One result comes bare, and none as None.
-            results = [got] if len(flat) == 1 else got or ()
-            assert len(results) == len(flat)
-            for actual, wanted in zip(results, flat):
-                if isinstance(wanted, torch.Tensor):
-                    torch.testing.assert_close(actual, wanted, equal_nan=True)
-                else:
-                    assert actual == wanted and type(actual) is type(wanted)
+        compare(imported, module, [args] if runs is None else runs)
         return imported
 
     return check

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from execution import run
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from torch_mlir import backends, fx, ir
+from torch_mlir import fx, ir
 
 
 class Calls(torch.nn.Module):
@@ -97,10 +98,8 @@ def held(
 
 def compare(imported: ir.Module, called: Callable[..., Any], runs: Sequence[tuple]) -> None:
     """Hold what an imported module gives against what `called` gives, for each of some inputs."""
-    reference = backends.get("reference")
-    program = reference.load(reference.compile(imported))
     for inputs in runs:
-        got = leaves_of(program(*copies(inputs)))
+        got = leaves_of(run(imported, *copies(inputs)))
         # Until PyTorch 2.4, torch.cond wants of both branches that they need gradients or don't.
         with torch.no_grad():
             expected = leaves_of(called(*copies(inputs)))

@@ -83,7 +83,8 @@ def test_logarithms_to_base_2_are_exact_at_powers_of_two():
 
 
 @pytest.mark.parametrize(
-    "function", [math.floor, math.ceil, math.trunc, round, torch.sym_int, int],
+    "function",
+    [math.floor, math.ceil, math.trunc, round, torch.sym_int, int],
     ids=lambda f: f.__name__,
 )
 def test_rounding(function):

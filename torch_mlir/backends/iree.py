@@ -416,7 +416,7 @@ def _check(what: str, type: ValueType, value: Any) -> None:
 
 
 def _element_texts() -> dict[torch.dtype, str]:
-    from ..importers.dtypes import DTYPE_TO_ELEMENT_TYPE
+    from ..dtypes import DTYPE_TO_ELEMENT_TYPE
 
     return {dtype: text for dtype, text in DTYPE_TO_ELEMENT_TYPE.items() if text in _ELEMENT_TYPES}
 

@@ -13,9 +13,8 @@ from ..importers.consumers import CONSUMERS
 from .errors import CommandError
 from .modules import load_module
 from .options import (
-    INPUTS_HELP,
-    MODELS_HELP,
-    READS_MLIR_HELP,
+    ANY_MODEL,
+    ANY_MODEL_HELP,
     command_parser,
     model_options,
     output_option,
@@ -35,9 +34,9 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
         "ops",
         help="list the operators that a model uses",
         description="List the operators that a model uses, the most frequent first.",
-        epilog=f"{MODELS_HELP}{READS_MLIR_HELP}\n{INPUTS_HELP}",
+        epilog=ANY_MODEL_HELP,
     )
-    model_options(command, "a .pt2, .mlir or .mlirbc file, module:Class or script.py:function")
+    model_options(command, ANY_MODEL)
     output_option(command, "where to write the list, - for standard output (default)")
     command.add_argument(
         "--target", choices=CONSUMERS, help="tell which of them this compiler registers"

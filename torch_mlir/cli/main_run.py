@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .errors import CommandError, one_line
 from .modules import load_module
 from .options import (
-    INPUTS_HELP,
-    MODELS_HELP,
-    READS_MLIR_HELP,
+    ANY_MODEL,
+    ANY_MODEL_HELP,
     command_parser,
     model_options,
     output_option,
@@ -37,9 +36,9 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
         "run",
         help="run a model on a backend",
         description="Run a model on a backend; print its results, or write them to a file.",
-        epilog=f"{MODELS_HELP}{READS_MLIR_HELP}\n{INPUTS_HELP}",
+        epilog=ANY_MODEL_HELP,
     )
-    model_options(command, "a .pt2, .mlir or .mlirbc file, module:Class or script.py:function")
+    model_options(command, ANY_MODEL)
     output_option(
         command,
         "write the results to a .npz, .npy or .pt file (default: print their first numbers)",
@@ -196,16 +195,13 @@ def _pairs(
     """
     expected, leaves = _eager(name, program)
     state = _state(program.eager)
-    pairs = []
+    pairs: list[tuple[str, Any, Any]] = []
     written = _written(program)
-    if mutation:
+    if mutation and written:
         arguments = (value for value in leaves if hasattr(value, "clone"))
         tensors = (value for value in given if hasattr(value, "clone"))
-        pairs += [
-            (f"argument {number}", ours, wanted)
-            for number, (ours, wanted) in enumerate(zip(tensors, arguments, strict=True))
-            if written
-        ]
+        both = zip(tensors, arguments, strict=True)
+        pairs += [(f"argument {number}", *pair) for number, pair in enumerate(both)]
         written = []
     if len(results) != len(written) + len(expected):
         raise CommandError(
@@ -301,8 +297,7 @@ def _compare(name: str, pairs: Sequence[tuple[str, Any, Any]], tolerance: float)
         left, right = as_array(mine), as_array(wanted)
         if left.shape != right.shape:
             raise CommandError(
-                f"{name}: {what} has shape {list(left.shape)}, "
-                f"and {list(right.shape)} from PyTorch"
+                f"{name}: {what} has shape {list(left.shape)}, and {list(right.shape)} from PyTorch"
             )
         if not left.size:
             continue

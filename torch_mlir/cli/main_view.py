@@ -6,9 +6,8 @@ from __future__ import annotations
 import argparse
 
 from .options import (
-    INPUTS_HELP,
-    MODELS_HELP,
-    READS_MLIR_HELP,
+    ANY_MODEL,
+    ANY_MODEL_HELP,
     command_parser,
     model_options,
     output_option,
@@ -34,9 +33,9 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
         help="write a model's graph as an HTML page",
         description="Write a model's graph as an HTML page that needs no network: folded by "
         "module hierarchy, shapes on the edges.",
-        epilog=f"{MODELS_HELP}{READS_MLIR_HELP}\n{INPUTS_HELP}\n{_EXAMPLES}",
+        epilog=f"{ANY_MODEL_HELP}\n{_EXAMPLES}",
     )
-    model_options(command, "a model or a file of MLIR, see below")
+    model_options(command, ANY_MODEL)
     output_option(command, "where to write the page, - for standard output (default)")
     command.set_defaults(execute=execute)
 

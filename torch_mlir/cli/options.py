@@ -37,7 +37,13 @@ models:
   mode unless --train is given. What the script prints goes to the standard error.
 """
 
-READS_MLIR_HELP = "  model.mlir  model.mlirbc  MLIR in the Torch dialect, text or bytecode\n"
+ANY_MODEL = "a .pt2, .mlir or .mlirbc file, module:Class or script.py:function"
+"""What MODEL is for the commands that read MLIR too; their epilog tells more."""
+
+ANY_MODEL_HELP = f"""\
+{MODELS_HELP}  model.mlir  model.mlirbc  MLIR in the Torch dialect, text or bytecode
+
+{INPUTS_HELP}"""
 
 
 def common_options(parser: argparse.ArgumentParser) -> None:

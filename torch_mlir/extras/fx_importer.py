@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from .. import ir
-from ..importers.dtypes import DTYPE_TO_ELEMENT_TYPE as TORCH_DTYPE_TO_MLIR_TYPE_ASM
-from ..importers.dtypes import DTYPE_TO_INT as TORCH_DTYPE_TO_INT
-from ..importers.dtypes import LAYOUT_TO_INT as TORCH_LAYOUT_TO_INT
-from ..importers.dtypes import MEMORY_FORMAT_TO_INT as TORCH_MEMORY_FORMAT_TO_INT
+from ..dtypes import DTYPE_TO_ELEMENT_TYPE as TORCH_DTYPE_TO_MLIR_TYPE_ASM
+from ..dtypes import DTYPE_TO_INT as TORCH_DTYPE_TO_INT
+from ..dtypes import LAYOUT_TO_INT as TORCH_LAYOUT_TO_INT
+from ..dtypes import MEMORY_FORMAT_TO_INT as TORCH_MEMORY_FORMAT_TO_INT
 from ..importers.hooks import FxImporterHooks, InputInfo
 from ..importers.node_importer import ContextCache, GraphNodeImporter
 from ..importers.program import REQUIRED_DIALECTS, FxImporter

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .. import ir
-from .dtypes import DTYPE_TO_INT, LAYOUT_TO_INT, MEMORY_FORMAT_TO_INT
+from ..dtypes import DTYPE_TO_INT, LAYOUT_TO_INT, MEMORY_FORMAT_TO_INT
 from .errors import Unsupported
 from .literals import Literal, LiteralCache
 from .types import TypeCache

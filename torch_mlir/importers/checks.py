@@ -15,6 +15,7 @@ import torch
 from torch.fx import Node
 
 from .. import ir
+from ..pytorch import aten_operator
 from .arguments import number
 from .errors import Unsupported
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 # Imports a check, or answers False: it is to be imported as the operator that it is.
 Check = Callable[["GraphImporter", Node], bool]
-aten = torch.ops.aten
 
 
 def _arguments(node: Node) -> Mapping[str, Any]:
@@ -148,12 +148,8 @@ def _table() -> dict[Any, Check]:
         "sym_constrain_range.default": _in_range(None),
         "sym_constrain_range_for_size.default": _in_range(0),
     }
-    found: dict[Any, Check] = {}
-    for qualified, check in by_name.items():
-        packet, overload = qualified.split(".")
-        operator = getattr(getattr(aten, packet, None), overload, None)
-        if operator is not None:
-            found[operator] = check
+    found = {aten_operator(name): check for name, check in by_name.items()}
+    found.pop(None, None)
     return found
 
 

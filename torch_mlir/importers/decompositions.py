@@ -16,6 +16,8 @@ import torch
 import torch._prims_common as utils
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from ..pytorch import aten_operator
+
 # Operators, or single overloads, that are decomposed beyond PyTorch's own core list.
 _ALSO = (
     "_adaptive_avg_pool2d",
@@ -56,15 +58,7 @@ _EXCEPT = (
 
 def _present(names: Iterable[str]) -> list[Any]:
     """The operators of `names` that the installed PyTorch has."""
-    found = []
-    for name in names:
-        packet, _, overload = name.partition(".")
-        operator = getattr(torch.ops.aten, packet, None)
-        if operator is not None and overload:
-            operator = getattr(operator, overload, None)
-        if operator is not None:
-            found.append(operator)
-    return found
+    return [operator for operator in map(aten_operator, names) if operator is not None]
 
 
 # The operators themselves, for callers that make a table of their own out of them and others.
@@ -184,8 +178,7 @@ def get_decomposition_table() -> dict[Any, Callable]:
     }
     table.update(get_decompositions(DEFAULT_DECOMPOSITIONS))
     for name, decomposition in _OWN.items():
-        (operator,) = _present([name])
-        table[operator] = decomposition
+        table[aten_operator(name)] = decomposition
     if _flash_attention_keeps_layout():
         packet = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         table[packet.default] = _flash_attention

@@ -150,8 +150,8 @@ class FxImporter:
         """Import a program that may write to its inputs and buffers.
 
         Its function takes and returns what the user's module does; that of a training graph
-        returns the loss and the gradients too, in the order of the graph. An input that is written to
-        is a `!torch.tensor`, overwritten as soon as its new contents are known; buffers are
+        returns the loss and the gradients too, in the order of the graph. An input that is written
+        to is a `!torch.tensor`, overwritten as soon as its new contents are known; buffers are
         written by the hooks' `store_produced_value`.
 
         Raises:

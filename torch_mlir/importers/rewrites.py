@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Node
 
+from ..pytorch import aten_operator
+
 
 class Call(NamedTuple):
     """An operator overload and what it is called with."""
@@ -102,11 +104,8 @@ def _table() -> dict[Any, Rewrite]:
         "new_full.default": _full,
         "scalar_tensor.default": _full,
     }
-    found: dict[Any, Rewrite] = {}
-    for qualified, rewrite in by_name.items():
-        packet, overload = qualified.split(".")
-        if hasattr(aten, packet) and hasattr(getattr(aten, packet), overload):
-            found[getattr(getattr(aten, packet), overload)] = rewrite
+    found = {aten_operator(name): rewrite for name, rewrite in by_name.items()}
+    found.pop(None, None)
     for symbolic, plain in _SYMBOLIC.items():
         packet = getattr(aten, symbolic)
         found[packet] = _symbolic(plain)

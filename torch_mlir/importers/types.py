@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .. import ir
-from .dtypes import DTYPE_TO_ELEMENT_TYPE
+from ..dtypes import DTYPE_TO_ELEMENT_TYPE
 from .errors import Unsupported
 from .sparsity import encoding, is_sparse
 

@@ -12,7 +12,7 @@ it works as well, without computing anything.
 from __future__ import annotations
 
 from ... import ir
-from ...importers.pytorch import require_torch
+from ...pytorch import require_torch
 
 torch = require_torch("torch_mlir.backends.reference")
 

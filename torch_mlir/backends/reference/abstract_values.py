@@ -54,6 +54,10 @@ class Contradiction(ValueError):
     """Two things are known of a tensor that can't both hold."""
 
 
+class _NegativeSize(Exception):
+    """A size can't be that small: another one would be less than 0."""
+
+
 def any_leaf(value: Any, holds: Callable[[Any], bool]) -> bool:
     """Whether something holds for a value, or for what is in it."""
     if isinstance(value, (list, tuple)):
@@ -262,6 +266,16 @@ class Symbols:
     def _substituted(self, size: torch.SymInt, names: Mapping[Any, Any]) -> Any:
         return self.environment.create_symintnode(size.node.expr.xreplace(dict(names)), hint=None)
 
+    def sizes(self, values: Sequence[Any]) -> tuple[int, ...]:
+        """The sizes that `concretizations` uses: one alone where none is open."""
+
+        def is_sized(leaf: Any) -> bool:
+            if isinstance(leaf, OpenTensor):
+                return leaf.shape is None or None in leaf.shape
+            return is_symbolic(leaf)
+
+        return _SIZES if any_leaf(list(values), is_sized) else _SIZES[:1]
+
     def concretizations(self, values: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
         """Values in the place of `values`, of which everything is known; and the size used.
 
@@ -271,14 +285,10 @@ class Symbols:
         There are none for values that are `UNKNOWN`, or too many of which too little is known.
         """
         opens: list[OpenTensor] = []
-        is_sized = False
 
         def visit(leaf: Any) -> bool:
-            nonlocal is_sized
             if isinstance(leaf, OpenTensor):
                 opens.append(leaf)
-                is_sized = True
-            is_sized = is_sized or is_symbolic(leaf)
             return leaf is UNKNOWN or isinstance(leaf, (torch.SymFloat, torch.SymBool))
 
         unknown = [any_leaf(value, visit) for value in values]
@@ -293,7 +303,7 @@ class Symbols:
             )
             for tensor in opens
         ]
-        sizes = _SIZES if is_sized else _SIZES[:1]
+        sizes = self.sizes(values)
         count = len(sizes)
         for choice in choices:
             count *= len(choice)
@@ -309,12 +319,18 @@ class Symbols:
                     return self.tensor([size if s is None else s for s in shape], dtype)
                 if isinstance(leaf, torch.SymInt):
                     return _evaluated(leaf, size)
-                if isinstance(leaf, torch.Tensor):
-                    shape = [_evaluated(length, size) for length in leaf.shape]
-                    return self.tensor(shape, leaf.dtype)
+                if isinstance(leaf, torch.Tensor) and is_symbolic(leaf):
+                    lengths = [_evaluated(length, size) for length in leaf.shape]
+                    if min(lengths, default=0) < 0:
+                        raise _NegativeSize
+                    return self.tensor(lengths, leaf.dtype)
                 return leaf
 
-            yield size, [map_leaves(value, change) for value in values]
+            try:
+                concrete = [map_leaves(value, change) for value in values]
+            except _NegativeSize:
+                continue
+            yield size, concrete
 
 
 def _mark_as_size(number: torch.SymInt) -> None:

@@ -239,6 +239,8 @@ class Inference:
         is_open = any_leaf(list(operands), _is_open)
         try:
             step = self._compiler.step(operation)
+            if _is_open_squeeze(operation, operands):
+                return self._tried(operation, step, operands)
             if not is_open or operation.name in _HANDING_ON:
                 if operation.name.startswith("torch.copy.") and is_open:
                     return operands
@@ -270,11 +272,14 @@ class Inference:
                 break
             except _MISFITS:
                 continue  # the operation doesn't take these: they are no case to be thought of
-            sizes.add(size)
             facts = [facts_of(result) for result in results]
+            lengths = [length for fact in facts if fact is not None for length in fact[0] or ()]
+            if any(length is not None and length < 0 for length in lengths):
+                continue  # PyTorch doesn't check all that it takes
+            sizes.add(size)
             tried = facts if tried is None else list(map(_joined, tried, facts))
-        # One size alone says nothing of the others.
-        is_sized = len(sizes) > 1 or not any_leaf(list(operands), is_symbolic)
+        # Where the large sizes don't fit, others may.
+        is_sized = sizes >= set(self._symbols.sizes(operands)[-2:])
         values = []
         for number, result in enumerate(operation.results):
             known = None if tried is None else tried[number]
@@ -284,6 +289,9 @@ class Inference:
             shape, dtype = known
             if shape is not None and not is_sized:
                 shape = (None,) * len(shape)
+            elif shape is not None and len(sizes) > 1:
+                # Sizes that are equal here needn't be: 0 and 1 may be their difference and ratio.
+                shape = tuple(None if length in (0, 1) else length for length in shape)
             values.append(self._symbols.tensor(shape, dtype))
         return values
 
@@ -510,6 +518,11 @@ def _joined(a: Facts | None, b: Facts | None) -> Facts | None:
 
 def _is_open(leaf: Any) -> bool:
     return leaf is UNKNOWN or isinstance(leaf, OpenTensor)
+
+
+def _is_open_squeeze(operation: ir.Operation, operands: Sequence[Any]) -> bool:
+    """Whether the rank of the result depends on sizes: fake tensors take those not to be 1."""
+    return operation.name.startswith("torch.aten.squeeze") and is_symbolic(operands[0])
 
 
 def _schema(operation: ir.Operation) -> operators.Schema | None:

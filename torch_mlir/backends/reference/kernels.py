@@ -17,7 +17,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from ... import operators
-from ...importers.dtypes import DTYPE_TO_INT, LAYOUT_TO_INT, MEMORY_FORMAT_TO_INT
+from ...dtypes import DTYPE_TO_INT, LAYOUT_TO_INT, MEMORY_FORMAT_TO_INT
 from . import python_operators
 
 Kernel = Callable[[Sequence[Any]], Sequence[Any]]

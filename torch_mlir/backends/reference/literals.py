@@ -10,7 +10,7 @@ import torch
 
 from ... import ir
 from ..._mlir_libs import _torchMlir as _native
-from ...importers.dtypes import DTYPE_TO_ELEMENT_TYPE
+from ...dtypes import DTYPE_TO_ELEMENT_TYPE
 
 # `tensor<2x3xsi64>`
 _TENSOR = re.compile(r"^tensor<((?:\d+x)*)([^,]+)>$")

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ... import operators
-from ...importers.dtypes import DTYPE_TO_INT
+from ...dtypes import DTYPE_TO_INT
 
 Function = Callable[..., Any]
 

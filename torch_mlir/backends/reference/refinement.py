@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ... import ir
-from ...importers.dtypes import DTYPE_TO_ELEMENT_TYPE
+from ...dtypes import DTYPE_TO_ELEMENT_TYPE
 from .abstract_values import Contradiction, is_encoded, join_shapes, meet
 from .errors import ExecutionError
 from .inference import Facts, Inference, nested
@@ -44,11 +44,14 @@ def refine(
     """Give the tensors of a module the shapes and dtypes that PyTorch gives them, in place.
 
     The functions that can be called from outside are followed on fake tensors: the public ones
-    and the methods of the root object. An open size is a symbol. As in `torch.export`, an open
-    size isn't taken to be 1 where that would lead elsewhere. Nothing is known of lists, or of
-    attributes and global slots that the module sets. Where a condition isn't known, both
-    branches are followed; what comes out of a region, or reaches a private function, has what
-    all its ways have in common.
+    and the methods of the root object. An open size is a symbol. Nothing is known of attributes
+    and global slots that the module sets, or of lists that it changes in a region. Where a
+    condition isn't known, both branches are followed; what comes out of a region, or reaches a
+    private function, has what all its ways have in common.
+
+    Where PyTorch can't tell a result without the data, or too little is known of the operands,
+    the operator runs on tensors of a few sizes, ranks up to 5 and common dtypes, and what the
+    results have in common is taken to hold for all.
 
     Types only become narrower. Public functions and methods keep the types of their arguments,
     save for those that `arguments` describes. Operations that never run stay as they are.

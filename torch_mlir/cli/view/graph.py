@@ -161,9 +161,7 @@ class _Builder:
                     ends.append(end)
         return ends
 
-    def _operation(
-        self, operation: ir.Operation, group: int, depth: int, last: bool
-    ) -> int | None:
+    def _operation(self, operation: ir.Operation, group: int, depth: int, last: bool) -> int | None:
         if self._fold_constant(operation):
             return None
         names, _ = module_path(operation.location)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The installed PyTorch: that there is one, and that it can export programs."""
+"""The installed PyTorch: that there is one, that it exports programs, which operators it has."""
 
 from __future__ import annotations
 
 import importlib.util
 from types import ModuleType
+from typing import Any
 
 
 def require_torch(wanted_by: str) -> ModuleType:
@@ -32,3 +33,16 @@ def require_torch(wanted_by: str) -> ModuleType:
     import torch.export
 
     return torch
+
+
+def aten_operator(name: str) -> Any:
+    """`torch.ops.aten.add.Tensor` for `add.Tensor`, all of its overloads for `add`.
+
+    Returns:
+        None if the installed PyTorch has no such operator.
+    """
+    import torch
+
+    packet, _, overload = name.partition(".")
+    found = getattr(torch.ops.aten, packet, None)
+    return getattr(found, overload, None) if overload else found
