@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import torch_mlir
 from torch_mlir import ir
 from torch_mlir.compiler_utils import (
     BackendLoweringOptions,
@@ -115,9 +116,10 @@ def test_a_failing_pass_leaves_the_module_in_a_file_that_fails_again(repro_dir, 
     python, *arguments = command_of(message)
     assert python == "python"
     assert arguments[-2:] == [str(path), pipeline]
-    # As the package under test is found here.
+    # The package under test, before a source tree that may be on the path.
+    found = Path(torch_mlir.__file__).parents[1]
     way = [sys.executable, "-P", *arguments]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(found), *sys.path])}
     again = subprocess.run(way, capture_output=True, text=True, check=False, env=environment)
     assert again.returncode == 1
     assert "No such file or directory" in again.stderr
