@@ -24,6 +24,7 @@
             "audit"
             "torch"
             "models"
+            "architectures"
           ];
           python = cpython;
           wheels = [ (wheels.wheelFor row cpython).installed ];

@@ -52,6 +52,7 @@ let
           "audit"
           "torch"
           "models"
+          "architectures"
           "dev"
         ];
         extra = [ (torch.torchFor row interpreter) ];
