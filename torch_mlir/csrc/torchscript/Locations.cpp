@@ -1,0 +1,197 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Debug records hold two kinds of text. A scripted range lies in the source of its function, or,
+// in archives without records, in the archive's own code. A traced one is a whole text: PyTorch's
+// tracer writes the Python stack into it, "file(line): function" for each frame, innermost first
+// (torch/csrc/jit/python/python_tracer.cpp).
+
+#include "torchscript/Locations.h"
+
+#include "torchscript/Builder.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace torch_mlir::torchscript {
+
+using torch::jit::Node;
+using torch::jit::SourceRange;
+
+namespace {
+
+std::string trim(const std::string &text) {
+  auto isSpace = [](unsigned char c) { return std::isspace(c); };
+  auto begin = std::find_if_not(text.begin(), text.end(), isSpace);
+  auto end = std::find_if_not(text.rbegin(), text.rend(), isSpace).base();
+  return begin < end ? std::string(begin, end) : std::string();
+}
+
+bool endsWith(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+/// What the tracer itself and torch.nn.Module's call put on the stack.
+bool isMachinery(const SourceLine &frame) {
+  return endsWith(frame.file, "torch/nn/modules/module.py") &&
+         (frame.function == "_slow_forward" || frame.function == "_call_impl" ||
+          frame.function == "_wrapped_call_impl");
+}
+
+/// "file(line): function", one a line. What isn't of the form is left out.
+std::vector<SourceLine> parseStack(const std::string &text) {
+  std::vector<SourceLine> frames;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    size_t close = line.rfind("): ");
+    size_t open = close == std::string::npos ? close : line.rfind('(', close);
+    if (open == std::string::npos || open + 1 == close || close - open > 10)
+      continue;
+    SourceLine frame;
+    for (size_t i = open + 1; i < close && std::isdigit(static_cast<unsigned char>(line[i])); ++i)
+      frame.line = frame.line * 10 + (line[i] - '0');
+    frame.file = line.substr(0, open);
+    frame.function = line.substr(close + 3);
+    // What follows is who called torch.jit.trace.
+    if (endsWith(frame.file, "torch/jit/_trace.py"))
+      break;
+    if (!isMachinery(frame))
+      frames.push_back(std::move(frame));
+  }
+  return frames;
+}
+
+/// The name that the last "def" before a position gives.
+std::string findFunction(const std::string &text, size_t position) {
+  size_t found = std::min(position, text.size());
+  while ((found = found == 0 ? std::string::npos : text.rfind("def ", found)) !=
+         std::string::npos) {
+    size_t begin = found + 4;
+    size_t lineBegin = text.rfind('\n', found);
+    lineBegin = lineBegin == std::string::npos ? 0 : lineBegin + 1;
+    std::string before = trim(text.substr(lineBegin, found - lineBegin));
+    size_t end = begin;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+      ++end;
+    if ((before.empty() || before == "async") && end > begin)
+      return text.substr(begin, end - begin);
+    if (found == 0)
+      break;
+    --found;
+  }
+  // Decorators may stand before the "def", and the range may be in them.
+  if (text.compare(0, 4, "def ") == 0)
+    return text.substr(4, text.find('(') - 4);
+  return {};
+}
+
+void appendFrames(const SourceRange &given, std::vector<SourceLine> &frames) {
+  SourceRange range = given;
+  if (auto original = given.findSourceRangeThatGenerated())
+    range = *original;
+  const auto &source = range.source();
+  if (!source)
+    return;
+  std::string text = source->text_str().str();
+  if (range.start() == 0 && range.size() >= text.size()) {
+    std::vector<SourceLine> stack = parseStack(text);
+    if (!stack.empty()) {
+      frames.insert(frames.end(), stack.begin(), stack.end());
+      return;
+    }
+  }
+  auto place = range.file_line_col();
+  if (!place)
+    return;
+  SourceLine frame;
+  std::tie(frame.file, frame.line, frame.column) = *place;
+  // PyTorch counts columns from 0, MLIR from 1.
+  ++frame.column;
+  size_t start = std::min(range.start(), text.size());
+  frame.function = findFunction(text, start);
+  size_t lineBegin = start == 0 ? std::string::npos : text.rfind('\n', start - 1);
+  lineBegin = lineBegin == std::string::npos ? 0 : lineBegin + 1;
+  frame.text = trim(text.substr(lineBegin, text.find('\n', lineBegin) - lineBegin));
+  frames.push_back(std::move(frame));
+}
+
+bool isOfPyTorch(const SourceLine &frame) {
+  return frame.file.find("/torch/") != std::string::npos || frame.file.compare(0, 1, "<") == 0;
+}
+
+} // namespace
+
+std::vector<SourceLine> getFrames(const SourceRange &range) {
+  std::vector<SourceLine> frames;
+  appendFrames(range, frames);
+  return frames;
+}
+
+std::vector<SourceLine> getFrames(const Node *node) {
+  std::vector<SourceLine> frames = getFrames(node->sourceRange());
+  if (auto callstack = node->callstack()) {
+    auto calls = (*callstack)->vec(); // outermost first
+    for (auto call = calls.rbegin(); call != calls.rend(); ++call)
+      appendFrames(std::get<1>(*call), frames);
+  }
+  return frames;
+}
+
+std::optional<SourceLine> getUserLine(const std::vector<SourceLine> &frames) {
+  if (frames.empty())
+    return std::nullopt;
+  auto user = std::find_if_not(frames.begin(), frames.end(), isOfPyTorch);
+  return user == frames.end() ? frames.front() : *user;
+}
+
+ImportError errorAt(const std::string &message, const std::vector<SourceLine> &frames) {
+  std::optional<SourceLine> line = getUserLine(frames);
+  if (!line)
+    return ImportError(message + " (the archive tells no source line)");
+  std::string place = line->file + ":" + std::to_string(line->line);
+  if (!line->function.empty())
+    place += ", in " + line->function;
+  if (!line->text.empty())
+    place += ": " + line->text;
+  return ImportError(message + " (at " + place + ")", line);
+}
+
+Locations::Locations(MlirContext context)
+    : context(context), unknownLocation(mlirLocationUnknownGet(context)) {}
+
+MlirLocation Locations::get(const std::vector<SourceLine> &frames) {
+  if (frames.empty())
+    return unknownLocation;
+  MlirLocation location;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    MlirLocation line = mlirLocationFileLineColGet(context, wrap(frame->file),
+                                                   static_cast<unsigned>(frame->line),
+                                                   static_cast<unsigned>(frame->column));
+    if (!frame->function.empty())
+      line = mlirLocationNameGet(context, wrap(frame->function), line);
+    location = frame == frames.rbegin() ? line : mlirLocationCallSiteGet(line, location);
+  }
+  return location;
+}
+
+MlirLocation Locations::get(const SourceRange &range) {
+  const auto &source = range.source();
+  if (!source)
+    return unknownLocation;
+  auto [entry, isNew] = byRange.try_emplace({source.get(), range.start()}, unknownLocation);
+  if (isNew) {
+    if (sources.empty() || sources.back() != source)
+      sources.push_back(source);
+    entry->second = get(getFrames(range));
+  }
+  return entry->second;
+}
+
+MlirLocation Locations::get(const Node *node) {
+  return node->callstack() ? get(getFrames(node)) : get(node->sourceRange());
+}
+
+} // namespace torch_mlir::torchscript

@@ -1,0 +1,87 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where a node came from in the user's source, by the archive's debug records.
+
+#ifndef TORCH_MLIR_TORCHSCRIPT_LOCATIONS_H
+#define TORCH_MLIR_TORCHSCRIPT_LOCATIONS_H
+
+#include "mlir-c/IR.h"
+
+#include <torch/csrc/jit/frontend/source_range.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace torch_mlir::torchscript {
+
+/// A line of the user's source. `function` is empty where the archive doesn't tell it.
+struct SourceLine {
+  std::string file;
+  uint64_t line = 0;
+  uint64_t column = 0;
+  std::string function;
+  /// The text of the line, without the space around it; empty where the archive doesn't hold it.
+  std::string text;
+};
+
+/// An archive that can't be imported: what of it, why, and the line that it came from.
+class ImportError : public std::runtime_error {
+public:
+  explicit ImportError(const std::string &message, std::optional<SourceLine> line = std::nullopt)
+      : std::runtime_error(message), line(std::move(line)) {}
+  const std::optional<SourceLine> &getLine() const { return line; }
+
+private:
+  std::optional<SourceLine> line;
+};
+
+/// Something that has no translation. Whoever knows the place makes an ImportError of it.
+class Unsupported : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The frames of a node, innermost first.
+///
+/// A traced node has its Python stack, a scripted one its line; where functions were inlined,
+/// the lines that called them follow.
+std::vector<SourceLine> getFrames(const torch::jit::Node *node);
+std::vector<SourceLine> getFrames(const torch::jit::SourceRange &range);
+
+/// The innermost frame that isn't of PyTorch's own source, or else the innermost.
+std::optional<SourceLine> getUserLine(const std::vector<SourceLine> &frames);
+
+/// `unsupported` at a place: "file:line, in function: text" follows the message.
+ImportError errorAt(const std::string &message, const std::vector<SourceLine> &frames);
+
+/// MLIR locations: `"function"("file":line:column)`, and call sites around them. Nodes of one
+/// range share theirs.
+class Locations {
+public:
+  explicit Locations(MlirContext context);
+
+  MlirLocation get(const torch::jit::Node *node);
+  MlirLocation get(const torch::jit::SourceRange &range);
+  MlirLocation unknown() const { return unknownLocation; }
+
+private:
+  MlirLocation get(const std::vector<SourceLine> &frames);
+
+  MlirContext context;
+  MlirLocation unknownLocation;
+  std::map<std::pair<const torch::jit::Source *, size_t>, MlirLocation> byRange;
+  // A source's address means nothing once the source is gone.
+  std::vector<std::shared_ptr<torch::jit::Source>> sources;
+};
+
+} // namespace torch_mlir::torchscript
+
+#endif // TORCH_MLIR_TORCHSCRIPT_LOCATIONS_H
