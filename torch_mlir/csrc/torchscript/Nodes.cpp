@@ -13,6 +13,7 @@
 #include "mlir-c/BuiltinAttributes.h"
 #include "mlir-c/BuiltinTypes.h"
 
+#include <ATen/core/class_type.h>
 #include <ATen/core/interned_strings.h>
 #include <torch/csrc/jit/ir/constants.h>
 
@@ -112,14 +113,22 @@ std::vector<MlirValue> NodeImporter::importBlock(const Block &block, Builder &in
   Builder *outer = builder;
   MlirLocation outerLocation = location;
   builder = &into;
+  // A node that PyTorch made without saying where stands where the one before it does.
+  const Node *last = lastPlaced;
   for (const Node *node : block.nodes()) {
-    location = functions.getLocations().get(node);
+    MlirLocation own = functions.getLocations().get(node);
+    if (!mlirLocationEqual(own, functions.getLocations().unknown())) {
+      location = own;
+      lastPlaced = node;
+    }
     try {
       importNode(node);
     } catch (const Unsupported &problem) {
-      throw errorAt(getNodeName(node) + ": " + problem.what(), getFrames(node));
+      throw errorAt(getNodeName(node) + ": " + problem.what(),
+                    getFrames(lastPlaced ? lastPlaced : node));
     }
   }
+  lastPlaced = last;
   std::vector<MlirValue> outputs;
   for (size_t i = 0; i < block.outputs().size(); ++i)
     outputs.push_back(into.convert(operand(block.outputs()[i]), types[i], location));
@@ -182,8 +191,7 @@ void NodeImporter::importNode(const Node *node) {
   case prim::Enter:
     return importEnter(node);
   case prim::Exit:
-    emit(node, "torch.prim.Exit");
-    return;
+    return importExit(node);
   case prim::EnumName:
     return bindResult(node->output(), getAttr(operand(node->input()), "name", type(node->output())));
   case prim::EnumValue:
@@ -409,6 +417,16 @@ void NodeImporter::importEnter(const Node *node) {
   }
   bind(node->output(), builder->value("torch.prim.CallMethod", location, result, {object},
                                       {{"name", builder->string("__enter__")}}));
+}
+
+/// The node's own type says nothing: it's that of a tensor, whatever __exit__ gives.
+void NodeImporter::importExit(const Node *node) {
+  MlirType result = torchMlirTorchNoneTypeGet(context);
+  auto object = node->input()->type()->cast<c10::ClassType>();
+  if (torch::jit::Function *exit = object ? object->findMethod("__exit__") : nullptr)
+    result = functions.getTypes().get(exit->getSchema().returns().at(0).type());
+  bind(node->output(),
+       builder->value("torch.prim.Exit", location, result, {operand(node->input())}));
 }
 
 void NodeImporter::importIsInstance(const Node *node) {

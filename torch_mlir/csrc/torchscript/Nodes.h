@@ -45,6 +45,7 @@ private:
   void importIsInstance(const torch::jit::Node *node);
   void importModuleIndex(const torch::jit::Node *node);
   void importEnter(const torch::jit::Node *node);
+  void importExit(const torch::jit::Node *node);
   void importSetAttr(const torch::jit::Node *node);
   bool importEnumOperator(const torch::jit::Node *node);
   void importOperator(const torch::jit::Node *node);
@@ -72,7 +73,7 @@ private:
   // Where the node that is being imported goes, and comes from.
   Builder *builder = nullptr;
   MlirLocation location;
-  unsigned constants = 0;
+  const torch::jit::Node *lastPlaced = nullptr;
 };
 
 } // namespace torch_mlir::torchscript

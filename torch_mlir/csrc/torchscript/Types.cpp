@@ -160,7 +160,12 @@ MlirType Types::make(const TypePtr &type) {
     return get(type->castRaw<c10::FutureType>()->getElementType());
   case TypeKind::ClassType:
   case TypeKind::EnumType: {
-    auto name = type->cast<c10::NamedType>();
+    // cast<NamedType>() leaves enums out.
+    c10::NamedTypePtr name;
+    if (type->kind() == TypeKind::EnumType)
+      name = type->expect<c10::EnumType>();
+    else
+      name = type->expect<c10::ClassType>();
     if (isCustomClass(*type)) {
       // What torch.linear_params.create makes.
       std::string own = getName(*name);
