@@ -50,9 +50,10 @@ struct Limits {
   std::uint64_t sourceBytes = std::uint64_t(512) << 20;
   std::uint32_t sourceExpressionDepth = 256;
   std::uint32_t sourceBlockDepth = 128;
-  /// How deeply classes and functions may need one another (a module's class needs those of
-  /// its submodules), counting each method.
-  std::uint32_t sourceDefinitionDepth = 1024;
+  /// How deep the compiler may get: a module's class needs those of its submodules, and so on,
+  /// and each method on the way counts the depth of its blocks and expressions, and 8. At most
+  /// two kilobytes of stack go with each.
+  std::uint32_t sourceRecursion = std::uint32_t(1) << 15;
 };
 
 /// An archive that is broken, isn't TorchScript, or exceeds a limit. The message names the file

@@ -6,6 +6,8 @@
 // What libtorch's unpickler and parser are given is checked here, right before they get it.
 
 #include "Archive.h"
+#include "Pickles.h"
+#include "Sources.h"
 
 #include <caffe2/serialize/file_adapter.h>
 #include <caffe2/serialize/inline_container.h>
@@ -14,6 +16,7 @@
 #include <charconv>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,10 +27,12 @@
 using torch_mlir::torchscript::Archive;
 using torch_mlir::torchscript::ArchiveAdapter;
 using torch_mlir::torchscript::ArchiveError;
+using torch_mlir::torchscript::Sources;
 
 /// libtorch's header declares this as the state of its zip reader, and only holds a pointer.
 struct mz_zip_archive {
   std::shared_ptr<Archive> archive;
+  std::optional<Sources> sources;
 };
 
 namespace caffe2 {
@@ -129,6 +134,7 @@ void PyTorchStreamReader::init() {
     if (order->size != 6 || archive.copy(*order) != "little")
       archive.fail(order->name, "the archive's tensors aren't little-endian; save it on a "
                                 "little-endian machine");
+  ar_->sources.emplace(archive);
 }
 
 bool PyTorchStreamReader::hasRecord(const std::string &name) {
@@ -158,7 +164,12 @@ std::tuple<at::DataPtr, size_t> PyTorchStreamReader::getRecord(const std::string
   // Folders of tensors are named after pickles, and tensors by number.
   if (!isDebugInfo(name) && !endsWith(name, ".pkl") && !endsWith(name, ".py"))
     return {archive.share(record), record.size};
-  return {own(archive.copy(record)), record.size};
+  std::string text = archive.copy(record);
+  if (isDebugInfo(name))
+    torch_mlir::torchscript::checkDebugInfo(archive, record, text);
+  else if (endsWith(name, ".pkl"))
+    torch_mlir::torchscript::checkPickle(archive, record, text, *ar_->sources);
+  return {own(std::move(text)), record.size};
 }
 
 size_t PyTorchStreamReader::getRecordOffset(const std::string &name) {
