@@ -1,0 +1,481 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The operator registry, from the schemas of all rows (RowSchemas.inc, which a build writes with
+// emit_rows_cpp.py). They are inflated when a row is chosen first, and read operator by operator
+// when one is looked up: importing the extension costs nothing, and a load what it uses.
+
+#include "torchscript/Schemas.h"
+
+#include <ATen/core/class_type.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/function_schema.h>
+#include <torch/csrc/jit/frontend/builtin_functions.h>
+#include <torch/csrc/jit/frontend/edit_distance.h>
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+#include <torch/csrc/jit/operator_upgraders/upgraders_entry.h>
+#include <torch/csrc/jit/runtime/operator.h>
+#include <torch/custom_class.h>
+
+#include <miniz.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "RowSchemas.inc"
+
+namespace torch_mlir::torchscript {
+namespace {
+
+using c10::AliasAnalysisKind;
+using c10::FunctionSchema;
+using c10::Symbol;
+using torch::jit::Operator;
+using OperatorPtr = std::shared_ptr<Operator>;
+using Operators = std::vector<OperatorPtr>;
+
+/// One line of the data: an overload in a range of rows.
+struct Overload {
+  std::string_view rest;
+  int first;
+  int last;
+  AliasAnalysisKind kind;
+  /// Null until a row that has it is asked for the operator name.
+  OperatorPtr op;
+};
+
+/// An operator name: its lines, read when it is first looked up.
+struct Name {
+  std::string_view lines;
+  bool read = false;
+  std::vector<Overload> overloads;
+};
+
+/// What was looked up in a row. Nodes of the maps stay where they are: references into them were
+/// given away.
+struct Row {
+  std::unordered_map<Symbol, Operators> operators;
+  std::unordered_map<const char *, OperatorPtr> literals;
+};
+
+bool sameTypes(const std::vector<c10::Argument> &left, const std::vector<c10::Argument> &right) {
+  return std::equal(
+      left.begin(), left.end(), right.begin(), right.end(),
+      [](const c10::Argument &l, const c10::Argument &r) { return *l.type() == *r.type(); });
+}
+
+bool sameRealTypes(const std::vector<c10::Argument> &left,
+                   const std::vector<c10::Argument> &right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const c10::Argument &l, const c10::Argument &r) {
+                      return *l.real_type() == *r.real_type();
+                    });
+}
+
+/// Equal in everything that is printed. The comparison in PyTorch takes int and SymInt for equal.
+bool sameSchema(const FunctionSchema &left, const FunctionSchema &right) {
+  return left == right && sameRealTypes(left.arguments(), right.arguments()) &&
+         sameRealTypes(left.returns(), right.returns());
+}
+
+bool isWordCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == ':';
+}
+
+/// Runs an operator that no code here registers with the JIT.
+void runThroughDispatcher(const FunctionSchema &schema, torch::jit::Stack &stack) {
+  auto handle = c10::Dispatcher::singleton().findSchema(schema.operator_name());
+  // Whatever is defined has kernels (see defineKernels).
+  if (handle && sameTypes(schema.arguments(), handle->schema().arguments()) &&
+      sameTypes(schema.returns(), handle->schema().returns())) {
+    handle->callBoxed(stack);
+    return;
+  }
+  // No c10::Error: constant propagation tries calls and drops such errors, and those collect a
+  // backtrace.
+  throw std::runtime_error("there is no kernel for " + toString(schema.operator_name()) +
+                           " in this importer, which runs no operators on tensors");
+}
+
+OperatorPtr findOverload(const Operators &operators, const c10::OperatorName &name) {
+  for (const OperatorPtr &op : operators)
+    if (op->schema().overload_name() == name.overload_name)
+      return op;
+  return nullptr;
+}
+
+class Registry {
+public:
+  /// Never destroyed: what is destroyed at exit may hold graphs, and nodes point to operators.
+  static Registry &get() {
+    static Registry *registry = new Registry;
+    return *registry;
+  }
+
+  void add(Operator &&op) {
+    std::lock_guard<std::mutex> guard(mutex);
+    unsorted.push_back(std::make_shared<Operator>(std::move(op)));
+  }
+
+  void select(const std::string &row) {
+    const std::vector<std::string> &names = schemaRows();
+    auto found = std::find(names.begin(), names.end(), row);
+    if (found == names.end()) {
+      std::ostringstream message;
+      message << "no row '" << row << "': there are schemas of";
+      for (const std::string &name : names)
+        message << " " << name;
+      throw std::invalid_argument(message.str());
+    }
+    prepare();
+    std::lock_guard<std::mutex> guard(mutex);
+    latest = chosen = static_cast<int>(found - names.begin());
+  }
+
+  const Operators &operatorsFor(Symbol symbol) {
+    std::lock_guard<std::mutex> guard(mutex);
+    return find(current(), symbol);
+  }
+
+  Operators all() {
+    std::lock_guard<std::mutex> guard(mutex);
+    int row = current();
+    Operators found;
+    for (auto &[name, lines] : names) {
+      const Operators &operators = find(row, Symbol::fromQualString(std::string(name)));
+      found.insert(found.end(), operators.begin(), operators.end());
+    }
+    return found;
+  }
+
+  /// The names that are alike, most alike first.
+  std::vector<Symbol> similar(Symbol symbol) {
+    constexpr std::size_t furthest = 2;
+    std::lock_guard<std::mutex> guard(mutex);
+    int row = current();
+    std::multimap<std::size_t, Symbol> found;
+    for (auto &[name, lines] : names) {
+      std::string other(name);
+      std::size_t distance =
+          torch::jit::ComputeEditDistance(symbol.toQualString(), other.c_str(), furthest);
+      if (distance <= furthest && !find(row, Symbol::fromQualString(other)).empty())
+        found.emplace(distance, Symbol::fromQualString(other));
+    }
+    std::vector<Symbol> symbols;
+    for (auto &[distance, other] : found)
+      symbols.push_back(other);
+    return symbols;
+  }
+
+  /// The operator with the types of a signature in libtorch's own code, which wants to know whether
+  /// a node is that operator. None ever is where the row has no such operator.
+  OperatorPtr forLiteral(const char *signature) {
+    std::lock_guard<std::mutex> guard(mutex);
+    int row = current();
+    OperatorPtr &found = rows[row].literals[signature];
+    if (found)
+      return found;
+    FunctionSchema schema = torch::jit::parseSchema(signature);
+    Symbol symbol = Symbol::fromQualString(schema.name());
+    std::string canonical = torch::jit::canonicalSchemaString(schema);
+    const Operators *ofRow = &find(row, symbol), *ofCode = &sorted[symbol];
+    for (const Operators *candidates : {ofRow, ofCode})
+      for (const OperatorPtr &candidate : *candidates)
+        if (!found && torch::jit::canonicalSchemaString(candidate->schema()) == canonical)
+          found = candidate;
+    if (!found)
+      found = makeOperator(signature, kindFor(symbol, AliasAnalysisKind::FROM_SCHEMA));
+    return found;
+  }
+
+private:
+  Registry() = default;
+
+  void prepare() {
+    std::lock_guard<std::mutex> preparing(preparation);
+    if (prepared)
+      return;
+    {
+      std::lock_guard<std::mutex> guard(mutex);
+      inflate();
+    }
+    // Libtorch has TorchScript of its own, builtin functions and upgraders of old operators, which
+    // it compiles when one is looked up. It calls operators that later rows lack.
+    int before = std::exchange(chosen, sourceRow);
+    try {
+      torch::jit::populate_upgraders_graph_map();
+      torch::jit::getAllBuiltinFunctionsFor(c10::aten::len);
+    } catch (...) {
+      chosen = before;
+      throw;
+    }
+    prepared = true;
+  }
+
+  // Everything below wants the mutex to be held.
+
+  int current() const {
+    int row = chosen >= 0 ? chosen : latest;
+    if (row < 0)
+      throw std::logic_error("operators are looked up before selectSchemas chose a row");
+    return row;
+  }
+
+  void inflate() {
+    if (!inflated.empty())
+      return;
+    std::string text(inflatedRowsSize, '\0');
+    std::size_t size = tinfl_decompress_mem_to_mem(
+        text.data(), text.size(), deflatedRows, sizeof(deflatedRows), TINFL_FLAG_PARSE_ZLIB_HEADER);
+    if (size != text.size())
+      throw std::runtime_error("the rows' schemas don't inflate");
+    inflated = std::move(text);
+    rows.resize(std::size(rowNames));
+    index();
+    declareClasses();
+    sortLinked();
+    defineKernels();
+  }
+
+  /// Finds the operator names, and the types to write otherwise.
+  void index() {
+    std::string_view text = inflated;
+    std::string_view *lines = nullptr;
+    while (!text.empty()) {
+      std::size_t end = text.find('\n');
+      std::string_view line = text.substr(0, end);
+      if (line[0] == '=') {
+        std::size_t space = line.find(' ');
+        if (!isKnownType(line.substr(1, space - 1)))
+          unknownTypes.emplace_back(line.substr(1, space - 1), line.substr(space + 1));
+      } else if (line[0] == '@') {
+        lines = &names.emplace_hint(names.end(), line.substr(1), Name())->second.lines;
+        *lines = text.substr(end + 1, 0);
+      } else {
+        *lines = std::string_view(lines->data(), lines->size() + end + 1);
+      }
+      text.remove_prefix(end + 1);
+    }
+  }
+
+  /// Declares the classes that schemas name: the parser wants to know them.
+  void declareClasses() {
+    static constexpr std::string_view prefix = "__torch__.torch.classes.";
+    std::string_view text = inflated;
+    for (std::size_t at = text.find(prefix); at != text.npos; at = text.find(prefix, at + 1)) {
+      std::size_t end = at;
+      while (isWordCharacter(text[end]))
+        ++end;
+      std::string name(text.substr(at, end - at));
+      if (torch::getCustomClass(name))
+        continue;
+      auto type = c10::ClassType::create(c10::QualifiedName(name),
+                                         std::weak_ptr<torch::jit::CompilationUnit>());
+      // As torch::class_ does.
+      type->addAttribute("capsule", c10::CapsuleType::get());
+      torch::registerCustomClass(type);
+    }
+  }
+
+  /// Puts what code has registered so far under its operators' names.
+  void sortLinked() {
+    for (OperatorPtr &op : unsorted)
+      sorted[Symbol::fromQualString(op->schema().name())].push_back(std::move(op));
+    unsorted.clear();
+  }
+
+  /// Gives the dispatcher's kernels their schemas, without which neither libtorch's C++ functions
+  /// nor we can call them.
+  void defineKernels() {
+    auto &dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorHandle &handle : dispatcher.findDanglingImpls()) {
+      const c10::OperatorName &name = handle.operator_name();
+      auto op = findOverload(find(sourceRow, Symbol::fromQualString(name.name)), name);
+      if (!op)
+        throw std::logic_error("a kernel of " + toString(name) + ", which " + rowNames[sourceRow] +
+                               " lacks");
+      definitions.push_back(dispatcher.registerDef(op->schema(), "the row's schemas"));
+    }
+  }
+
+  /// The lines of an operator name; none of one that no row has.
+  std::vector<Overload> &read(std::string_view operatorName) {
+    static std::vector<Overload> none;
+    auto found = names.find(operatorName);
+    if (found == names.end())
+      return none;
+    Name &name = found->second;
+    if (!name.read) {
+      std::string_view text = name.lines;
+      while (!text.empty()) {
+        std::size_t end = text.find('\n');
+        AliasAnalysisKind kind = text[2] == 'c'   ? AliasAnalysisKind::CONSERVATIVE
+                                 : text[2] == 'p' ? AliasAnalysisKind::PURE_FUNCTION
+                                                  : AliasAnalysisKind::FROM_SCHEMA;
+        name.overloads.push_back(
+            {text.substr(4, end - 4), text[0] - 'A', text[1] - 'A', kind, nullptr});
+        text.remove_prefix(end + 1);
+      }
+      name.read = true;
+    }
+    return name.overloads;
+  }
+
+  const Operators &find(int row, Symbol symbol) {
+    static const Operators none;
+    auto found = rows[row].operators.find(symbol);
+    if (found != rows[row].operators.end())
+      return found->second;
+    std::string_view operatorName = symbol.toQualString();
+    std::vector<Overload> &overloads = read(operatorName);
+    // Names that no row has come from archives: they aren't kept.
+    if (overloads.empty())
+      return none;
+    sortLinked();
+    Operators operators;
+    for (Overload &overload : overloads) {
+      if (row < overload.first || row > overload.last)
+        continue;
+      if (!overload.op)
+        overload.op = makeOperator(symbol, operatorName, overload, overloads);
+      operators.push_back(overload.op);
+    }
+    return rows[row].operators.emplace(symbol, std::move(operators)).first->second;
+  }
+
+  OperatorPtr makeOperator(Symbol symbol, std::string_view operatorName, const Overload &overload,
+                           const std::vector<Overload> &overloads) {
+    for (const Overload &other : overloads)
+      if (other.op && other.rest == overload.rest && other.kind == overload.kind)
+        return other.op;
+    std::string text(operatorName);
+    text += overload.rest;
+    FunctionSchema schema = parse(text);
+    auto linked = sorted.find(symbol);
+    if (linked != sorted.end())
+      for (const OperatorPtr &op : linked->second)
+        if (sameSchema(op->schema(), schema))
+          return op;
+    return makeOperator(text, kindFor(symbol, overload.kind));
+  }
+
+  /// An operator with a schema and no implementation of its own.
+  OperatorPtr makeOperator(const std::string &text, AliasAnalysisKind kind) {
+    auto schema = std::make_shared<const FunctionSchema *>(nullptr);
+    auto op = std::make_shared<Operator>(
+        readable(text),
+        [schema](torch::jit::Stack &stack) { runThroughDispatcher(**schema, stack); }, kind);
+    // Reads it, while the mutex is held.
+    *schema = &op->schema();
+    return op;
+  }
+
+  static AliasAnalysisKind kindFor(Symbol symbol, AliasAnalysisKind kind) {
+    return torch::jit::aliasAnalysisHasSpecialCaseFor(symbol)
+               ? AliasAnalysisKind::INTERNAL_SPECIAL_CASE
+               : kind;
+  }
+
+  FunctionSchema parse(const std::string &text) {
+    try {
+      return torch::jit::parseSchema(readable(text));
+    } catch (const std::exception &error) {
+      throw std::runtime_error("the schema '" + text + "' can't be read: " + error.what());
+    }
+  }
+
+  /// The schema with types that this libtorch's parser knows.
+  std::string readable(std::string text) {
+    for (auto &[name, meant] : unknownTypes)
+      for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+        bool startsWord = at == 0 || !isWordCharacter(text[at - 1]);
+        if (startsWord && !isWordCharacter(text[at + name.size()]))
+          text.replace(at, name.size(), meant);
+      }
+    return text;
+  }
+
+  static bool isKnownType(std::string_view name) {
+    try {
+      torch::jit::parseSchema("rows::probe(" + std::string(name) + " x) -> ()");
+      return true;
+    } catch (const std::exception &) {
+      return false;
+    }
+  }
+
+  /// Held by who prepares, who looks operators up meanwhile.
+  std::mutex preparation;
+  bool prepared = false;
+
+  std::mutex mutex;
+  /// What code registered: not yet looked at, and by operator name.
+  Operators unsorted;
+  std::unordered_map<Symbol, Operators> sorted;
+  /// The data; what is a string_view points into it.
+  std::string inflated;
+  std::map<std::string_view, Name> names;
+  /// Types that this libtorch's parser doesn't know, and what the JIT takes them for.
+  std::vector<std::pair<std::string_view, std::string_view>> unknownTypes;
+  std::vector<c10::RegistrationHandleRAII> definitions;
+  std::vector<Row> rows;
+  /// Indices of rows.
+  int latest = -1;
+  static thread_local int chosen;
+};
+
+thread_local int Registry::chosen = -1;
+
+} // namespace
+
+const std::vector<std::string> &schemaRows() {
+  static const std::vector<std::string> names(std::begin(rowNames), std::end(rowNames));
+  return names;
+}
+
+void selectSchemas(const std::string &row) { Registry::get().select(row); }
+
+std::vector<std::string> registeredSchemas() {
+  std::vector<std::string> found;
+  for (const OperatorPtr &op : Registry::get().all())
+    found.push_back(toString(op->schema()));
+  return found;
+}
+
+} // namespace torch_mlir::torchscript
+
+// What the rest of libtorch sees: see runtime/operator.h.
+namespace torch::jit {
+
+using torch_mlir::torchscript::Registry;
+
+void registerOperator(Operator &&op) { Registry::get().add(std::move(op)); }
+
+const std::vector<std::shared_ptr<Operator>> getAllOperators() { return Registry::get().all(); }
+
+const std::vector<std::shared_ptr<Operator>> &getAllOperatorsFor(Symbol name) {
+  return Registry::get().operatorsFor(name);
+}
+
+std::shared_ptr<Operator> findOperatorFor(const c10::OperatorName &fullName) {
+  return torch_mlir::torchscript::findOverload(
+      getAllOperatorsFor(Symbol::fromQualString(fullName.name)), fullName);
+}
+
+std::vector<Symbol> findSimilarOperators(Symbol name) { return Registry::get().similar(name); }
+
+std::shared_ptr<Operator> getOperatorForLiteral(const char *signature) {
+  return Registry::get().forLiteral(signature);
+}
+
+} // namespace torch::jit

@@ -1,0 +1,55 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// TorchScript's operator registry, which follows a row: it holds what the registry of that row's
+// PyTorch holds, overloads in the same order, and not what the libtorch in here registers. An
+// archive has no overload names, so that this is what makes it mean the same.
+//
+// Schemas.cpp takes the place of the registry in PyTorch's runtime/operator.cpp, of
+// RegisterSchema.cpp and of register_c10_ops.cpp. Two functions of operator.cpp are still needed
+// (canonicalSchemaString, aliasAnalysisHasSpecialCaseFor): that file is compiled for itself, with
+//
+//   -DregisterOperator=unusedRegisterOperator -DderegisterOperator=unusedDeregisterOperator
+//   -DgetAllOperators=unusedGetAllOperators -DgetAllOperatorsFor=unusedGetAllOperatorsFor
+//   -DfindOperatorFor=unusedFindOperatorFor -DfindSimilarOperators=unusedFindSimilarOperators
+//   -DgetOperatorForLiteral=unusedGetOperatorForLiteral
+//
+// What was registered by code (register_prim_ops.cpp and others) is found by its schema, so that
+// it doesn't matter when and in which order that happens.
+
+#ifndef TORCH_MLIR_TORCHSCRIPT_SCHEMAS_H
+#define TORCH_MLIR_TORCHSCRIPT_SCHEMAS_H
+
+#include <string>
+#include <vector>
+
+namespace torch_mlir::torchscript {
+
+/// The rows that there are schemas of, oldest first: "2_0", "2_1", …
+const std::vector<std::string> &schemaRows();
+
+/// Makes the operator registry that of a row, for the calling thread, and for threads that
+/// haven't chosen one. A thread that was started by nobody who knows of rows so sees the latest
+/// choice; one that imports sees its own, whatever others do. Before the first call there is no
+/// registry: every lookup throws.
+///
+/// Operators live as long as the process, and rows whose schemas are equal share them: graphs stay
+/// valid when another row is chosen. Passes over a graph look operators up by name, so they want
+/// the row that the graph was made with.
+///
+/// An operator that code registered with the same schema runs as that; one that c10's dispatcher
+/// has a kernel for runs through it if the row's schema takes and gives the same types; any other
+/// throws std::runtime_error when it is run. Classes that schemas name (packed parameters) are
+/// declared, without methods, by the first call, unless somebody declared them before.
+///
+/// Throws std::invalid_argument where there is no such row, std::runtime_error (a lookup does that
+/// too) where a schema can't be read.
+void selectSchemas(const std::string &row);
+
+/// What the registry of the chosen row holds: operators' names in alphabetical order, schemas as
+/// PyTorch prints them in the registry's order.
+std::vector<std::string> registeredSchemas();
+
+} // namespace torch_mlir::torchscript
+
+#endif // TORCH_MLIR_TORCHSCRIPT_SCHEMAS_H
