@@ -169,7 +169,7 @@ def ask(folder: Path, *request: str) -> Any:
         return json.loads(answer.read_text(encoding="utf-8"))
 
 
-def longest_common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+def longest_common(a: Sequence[object], b: Sequence[object]) -> list[tuple[int, int]]:
     """The index pairs of a longest common subsequence."""
     lengths = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):

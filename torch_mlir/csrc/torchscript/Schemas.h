@@ -5,15 +5,8 @@
 // PyTorch holds, overloads in the same order, and not what the libtorch in here registers. An
 // archive has no overload names, so that this is what makes it mean the same.
 //
-// Schemas.cpp takes the place of the registry in PyTorch's runtime/operator.cpp, of
-// RegisterSchema.cpp and of register_c10_ops.cpp. Two functions of operator.cpp are still needed
-// (canonicalSchemaString, aliasAnalysisHasSpecialCaseFor): that file is compiled for itself, with
-//
-//   -DregisterOperator=unusedRegisterOperator -DderegisterOperator=unusedDeregisterOperator
-//   -DgetAllOperators=unusedGetAllOperators -DgetAllOperatorsFor=unusedGetAllOperatorsFor
-//   -DfindOperatorFor=unusedFindOperatorFor -DfindSimilarOperators=unusedFindSimilarOperators
-//   -DgetOperatorForLiteral=unusedGetOperatorForLiteral
-//
+// Schemas.cpp takes the place of the registry in PyTorch's runtime/operator.cpp (of which
+// RuntimeOperator.cpp keeps the rest), of RegisterSchema.cpp and of register_c10_ops.cpp.
 // What was registered by code (register_prim_ops.cpp and others) is found by its schema, so that
 // it doesn't matter when and in which order that happens.
 
