@@ -10,10 +10,11 @@ schemas. It holds what the operator table doesn't say by itself. A line is
 where the schema is a whole one, or the mere full name (``aten::add.Tensor``) of an operator of
 the table, whose schema is meant then. The words, with spaces between, are the rows that have it
 (``2_3``, ``2_3-2_7``, ``-2_7``, ``2_3-``; all rows without) and, where it isn't FROM_SCHEMA, the
-operator's c10::AliasAnalysisKind, in small letters. Lines with the same operator name stand
-together; those of them that hold for a row are the overloads that the row has, in its order. A
-schema stands again where the orders of two rows contradict each other. A name that the table
-has and this file hasn't is in all rows with the table's schemas, in the table's order.
+operator's c10::AliasAnalysisKind in small letters, as far as that makes a difference. Lines with
+the same operator name stand together; those of them that hold for a row are the overloads that
+the row has, in its order. A schema stands again where the orders of two rows contradict each
+other. A name that the table has and this file hasn't is in all rows with the table's schemas, in
+the table's order.
 
 A line ``SymBool := bool`` gives the type that the JIT uses for a type which not every row's
 schema parser knows.

@@ -28,7 +28,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from _rows import ALIAS_KINDS, ROWS_PATH, Overload, Rows, lines, read, table_version
 from _table import SchemaError, Table, load, parse
-from regenerate import REGISTERING_MODULES, Unusable, full_name, import_torch, release
+from regenerate import (
+    REGISTERING_MODULES,
+    Unusable,
+    full_name,
+    import_torch,
+    is_kept_without_uses,
+    release,
+)
 
 HEADER = """\
 TorchScript's operator registry in each row's PyTorch; written by regenerate_rows.py. The \
@@ -59,22 +66,24 @@ class Registry:
         return "_".join(map(str, release(self.version)[:2]))
 
 
-def alias_kind(torch: Any, schema: Any) -> str:
-    """The alias analysis kind, empty where it is FROM_SCHEMA.
+# Values of these types can't be written to.
+IMMUTABLE_KINDS = frozenset(
+    {
+        *("BoolType", "ComplexType", "DeviceObjType", "FloatType", "IntType", "NoneType"),
+        *("NumberType", "StringType"),
+    }
+)
 
-    The dispatcher tells it for its own operators. For those that only the JIT knows it is
-    found from what alias analysis makes of a call: only for a conservative operator without
-    alias annotations it takes for granted that the operands are written to.
-    """
-    found = re.search(
-        r"^alias analysis kind: (\w+)", torch._C._dispatch_dump(full_name(schema)), re.MULTILINE
-    )
-    if found is not None:
-        kind = found[1].lower()
-        return kind if kind in ALIAS_KINDS else ""
-    arguments = (*schema.arguments, *schema.returns)
-    if any(a.alias_info is not None for a in arguments):
-        return ""
+
+def is_immutable(type: Any) -> bool:
+    while type.kind() == "OptionalType":
+        type = type.getElementType()
+    return type.kind() in IMMUTABLE_KINDS
+
+
+def is_conservative(torch: Any, schema: Any) -> bool:
+    """Whether alias analysis and dead code elimination take a call for one that may write to
+    whatever it gets, and have other effects."""
     graph = torch._C.Graph()
     operands = []
     for argument in schema.arguments:
@@ -86,12 +95,33 @@ def alias_kind(torch: Any, schema: Any) -> str:
     for output, result in zip(node.outputs(), schema.returns, strict=True):
         output.setType(result.type)
     try:
+        if all(is_immutable(argument.type) for argument in schema.arguments):
+            return is_kept_without_uses(torch, schema)
         analysis = graph.alias_db()
     except RuntimeError:
         # Analysed by operator name, and the node lacks the subgraph or operands that such
         # nodes have: no operator whose schema tells anything.
+        return False
+    return any(map(analysis.has_writers, operands))
+
+
+def alias_kind(torch: Any, schema: Any) -> str:
+    """The alias analysis kind, empty where it is FROM_SCHEMA.
+
+    The dispatcher tells it for its own operators. For those that only the JIT knows it is
+    found from what passes make of a call; with alias annotations it can only be FROM_SCHEMA.
+    """
+    found = re.search(
+        r"^alias analysis kind: (\w+)", torch._C._dispatch_dump(full_name(schema)), re.MULTILINE
+    )
+    if found is not None:
+        kind = found[1].lower()
+        return kind if kind in ALIAS_KINDS else ""
+    parsed = parse(str(schema))
+    variable = parsed.is_vararg or parsed.is_varret
+    if variable or any(a.annotations for a in (*parsed.arguments, *parsed.results)):
         return ""
-    return "conservative" if any(map(analysis.has_writers, operands)) else ""
+    return "conservative" if is_conservative(torch, schema) else ""
 
 
 def jit_types(schema: Any) -> dict[str, str]:

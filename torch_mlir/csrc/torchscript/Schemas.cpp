@@ -360,13 +360,13 @@ private:
         return other.op;
     std::string text(operatorName);
     text += overload.rest;
-    FunctionSchema schema = parse(text);
+    OperatorPtr op = makeOperator(text, kindFor(symbol, overload.kind));
     auto linked = sorted.find(symbol);
     if (linked != sorted.end())
-      for (const OperatorPtr &op : linked->second)
-        if (sameSchema(op->schema(), schema))
-          return op;
-    return makeOperator(text, kindFor(symbol, overload.kind));
+      for (const OperatorPtr &candidate : linked->second)
+        if (sameSchema(candidate->schema(), op->schema()))
+          return candidate;
+    return op;
   }
 
   /// An operator with a schema and no implementation of its own.
@@ -375,8 +375,12 @@ private:
     auto op = std::make_shared<Operator>(
         readable(text),
         [schema](torch::jit::Stack &stack) { runThroughDispatcher(**schema, stack); }, kind);
-    // Reads it, while the mutex is held.
-    *schema = &op->schema();
+    try {
+      // Reads it, while the mutex is held.
+      *schema = &op->schema();
+    } catch (const std::exception &error) {
+      throw std::runtime_error("the schema '" + text + "' can't be read: " + error.what());
+    }
     return op;
   }
 
@@ -384,14 +388,6 @@ private:
     return torch::jit::aliasAnalysisHasSpecialCaseFor(symbol)
                ? AliasAnalysisKind::INTERNAL_SPECIAL_CASE
                : kind;
-  }
-
-  FunctionSchema parse(const std::string &text) {
-    try {
-      return torch::jit::parseSchema(readable(text));
-    } catch (const std::exception &error) {
-      throw std::runtime_error("the schema '" + text + "' can't be read: " + error.what());
-    }
   }
 
   /// The schema with types that this libtorch's parser knows.
