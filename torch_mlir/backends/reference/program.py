@@ -18,7 +18,7 @@ from ... import ir
 from . import kernels
 from .errors import ExecutionError, UnsupportedOperation, place
 from .literals import tensor_of
-from .structural import BUILDERS, Step, class_of, text_of
+from .structural import BUILDERS, Step, class_of, is_instance, text_of
 from .value_types import Check, check_of
 
 TERMINATORS = frozenset(
@@ -295,6 +295,8 @@ class Compiler:
                 if len(operation.regions):
                     raise UnsupportedOperation(f"{place(operation)}: it has regions")
                 name = text_of(operation, "name")
+                if name.removeprefix("torch.") == "prim.isinstance":
+                    return is_instance(self, operation)
             if not name.startswith("torch."):
                 raise UnsupportedOperation(f"{place(operation)}: no operation of the Torch dialect")
             kernel = kernels.kernel(

@@ -62,8 +62,21 @@ def _slice(values: Any, start: int | None, end: int | None, step: int) -> Any:
     return values[start:end:step]
 
 
-def _format(text: str, *values: Any) -> str:
-    return text.format(*values)
+def _in_torchscript(name: str) -> Function:
+    """An operator that gives text, as TorchScript's interpreter writes it: `2.` for 2.0."""
+
+    def call(*values: Any) -> str:
+        graph = torch._C.Graph()
+        inputs = []
+        for value in values:
+            inputs.append(graph.addInput())
+            inputs[-1].setType(torch._C._jit_try_infer_type(value).type())
+        node = graph.insertNode(graph.create(name, inputs))
+        node.output().setType(torch._C.StringType.get())
+        graph.registerOutput(node.output())
+        return str(torch._C._create_function_from_graph("call", graph)(*values))
+
+    return call
 
 
 def _unwrap(value: Any) -> Any:
@@ -169,7 +182,7 @@ _BY_KEY: dict[str, Function] = {
     "aten.mul_.t": _repeat_in_place,
     "aten.select.t": operator.getitem,
     "aten.sorted.any": sorted,
-    "aten.str": str,
+    "aten.str": _in_torchscript("aten::str"),
     "aten.tensor": _tensor,
     "aten.as_tensor.list": _tensor,
     "aten.__range_length": _range_length,
@@ -178,7 +191,7 @@ _BY_KEY: dict[str, Function] = {
     "aten.list.t": list,
     "aten.Int.Tensor": _item,
     "aten.Float.Tensor": _item,
-    "aten.Bool.Tensor": _item,
+    "aten.Bool.Tensor": bool,
     "aten.IntImplicit": _item,
     "aten.FloatImplicit": _item,
     "aten.ScalarImplicit": _item,
@@ -195,7 +208,8 @@ _BY_KEY: dict[str, Function] = {
     "aten._unwrap_optional": _unwrap,
     "prim.unchecked_unwrap_optional": _unwrap,
     "aten.warn": _warn,
-    "aten.format": _format,
+    "aten.format": _in_torchscript("aten::format"),
+    "aten.percentFormat": _in_torchscript("aten::percentFormat"),
     "prim.Print": print,
     "prim.RaiseException": _raise,
     "prim.dtype": lambda tensor: tensor.dtype,

@@ -15,7 +15,7 @@ import torch
 
 from ... import ir
 from .errors import ExecutionError, UnsupportedOperation, place
-from .value_types import TensorType
+from .value_types import UNINITIALIZED, TensorType, check_of
 
 if TYPE_CHECKING:
     from .program import Compiler, Frame, Function
@@ -123,16 +123,14 @@ def _literal(compiler: Compiler, operation: ir.Operation) -> Step:
 # Types and value semantics
 
 
-@_builds(
-    "torch.derefine",
-    "torch.prim.unchecked_cast",
-    "torch.tensor_static_info_cast",
-    "torch.prim.Uninitialized",
-)
+@_builds("torch.derefine", "torch.prim.unchecked_cast", "torch.tensor_static_info_cast")
 def _as_is(compiler: Compiler, operation: ir.Operation) -> Step:
-    if not len(operation.operands):
-        return _constant(None)
     return lambda frame, operands: operands
+
+
+@_builds("torch.prim.Uninitialized")
+def _uninitialized(compiler: Compiler, operation: ir.Operation) -> Step:
+    return _constant(UNINITIALIZED)
 
 
 @_builds("torch.copy.to_tensor", "torch.copy.to_vtensor")
@@ -527,6 +525,52 @@ def _method(compiler: Compiler, operation: ir.Operation, name: str) -> Function:
 
 
 # Operators without a schema
+
+
+def is_instance(compiler: Compiler, operation: ir.Operation) -> Step:
+    """`torch.operator "torch.prim.isinstance"`, whose attribute `types` has the types."""
+    kinds = [ir.TypeAttr(kind).value for kind in ir.ArrayAttr(operation.attributes["types"])]
+    return lambda frame, operands: (any(_has_type(operands[0], kind) for kind in kinds),)
+
+
+def _has_type(value: Any, kind: ir.Type) -> bool:
+    """Whether TorchScript takes a value for one of a type: bools are no ints.
+
+    Of an empty list or dict it isn't known what it would hold.
+    """
+    from ...dialects import torch as dialect
+
+    if isinstance(kind, dialect.OptionalType):
+        return value is None or _has_type(value, kind.contained_type)
+    if isinstance(kind, dialect.UnionType):
+        return any(_has_type(value, contained) for contained in kind.contained_types)
+    if isinstance(kind, dialect.ListType):
+        return isinstance(value, list) and all(_has_type(v, kind.contained_type) for v in value)
+    if isinstance(kind, dialect.TupleType):
+        kinds = kind.contained_types
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(kinds)
+            and all(map(_has_type, value, kinds))
+        )
+    if isinstance(kind, dialect.DictType):
+        return isinstance(value, dict) and all(
+            _has_type(key, kind.key_type) and _has_type(held, kind.value_type)
+            for key, held in value.items()
+        )
+    if isinstance(kind, dialect.NnModuleType):
+        return isinstance(value, Object) and value.kind == kind.class_name
+    text = str(kind)
+    if text == "!torch.any":
+        return True
+    if text == "!torch.Device":
+        return isinstance(value, torch.device)
+    if text == "!torch.number":
+        return type(value) in (int, float, complex)
+    check = check_of(kind)
+    if check is None:
+        raise UnsupportedOperation(f"whether a value has type {kind} is not known")
+    return check(value) is None
 
 
 @_builds("torch.hop_flex_attention")

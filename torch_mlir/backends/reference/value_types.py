@@ -66,6 +66,13 @@ class TensorType:
         return None
 
 
+class Uninitialized:
+    """What stands where a program has no value, and looks at none; of every type."""
+
+
+UNINITIALIZED = Uninitialized()
+
+
 def _instance(*kinds: type) -> Check:
     names = " or ".join(kind.__name__ for kind in kinds)
 
@@ -93,9 +100,14 @@ _CHECKS: dict[str, Check] = {
 def check_of(kind: ir.Type) -> Check | None:
     """What holds a value against a type; None for types that say nothing about it."""
     tensor = TensorType.of(kind)
-    if tensor is not None:
-        return tensor.check
     text = str(kind)
-    if text.startswith("!torch.list<"):
-        return _instance(list)
-    return _CHECKS.get(text)
+    if tensor is not None:
+        check: Check | None = tensor.check
+    elif text.startswith("!torch.list<"):
+        check = _instance(list)
+    else:
+        check = _CHECKS.get(text)
+    if check is None:
+        return None
+    held = check
+    return lambda value: None if value is UNINITIALIZED else held(value)
