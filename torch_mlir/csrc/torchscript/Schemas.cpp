@@ -231,16 +231,17 @@ private:
     return row;
   }
 
+  /// Starts anew after an attempt that failed.
   void inflate() {
-    if (!inflated.empty())
-      return;
-    std::string text(inflatedRowsSize, '\0');
-    std::size_t size = tinfl_decompress_mem_to_mem(
-        text.data(), text.size(), deflatedRows, sizeof(deflatedRows), TINFL_FLAG_PARSE_ZLIB_HEADER);
-    if (size != text.size())
+    names.clear();
+    unknownTypes.clear();
+    rows = std::vector<Row>(std::size(rowNames));
+    inflated.resize(inflatedRowsSize);
+    std::size_t size =
+        tinfl_decompress_mem_to_mem(inflated.data(), inflated.size(), deflatedRows,
+                                    sizeof(deflatedRows), TINFL_FLAG_PARSE_ZLIB_HEADER);
+    if (size != inflated.size())
       throw std::runtime_error("the rows' schemas don't inflate");
-    inflated = std::move(text);
-    rows.resize(std::size(rowNames));
     index();
     declareClasses();
     sortLinked();
@@ -308,12 +309,11 @@ private:
     }
   }
 
-  /// The lines of an operator name; none of one that no row has.
-  std::vector<Overload> &read(std::string_view operatorName) {
-    static std::vector<Overload> none;
+  /// The lines of an operator name; null for one that no row has.
+  std::vector<Overload> *read(std::string_view operatorName) {
     auto found = names.find(operatorName);
     if (found == names.end())
-      return none;
+      return nullptr;
     Name &name = found->second;
     if (!name.read) {
       std::string_view text = name.lines;
@@ -328,26 +328,26 @@ private:
       }
       name.read = true;
     }
-    return name.overloads;
+    return &name.overloads;
   }
 
   const Operators &find(int row, Symbol symbol) {
-    static const Operators none;
+    static const Operators &none = *new Operators;
     auto found = rows[row].operators.find(symbol);
     if (found != rows[row].operators.end())
       return found->second;
     std::string_view operatorName = symbol.toQualString();
-    std::vector<Overload> &overloads = read(operatorName);
+    std::vector<Overload> *overloads = read(operatorName);
     // Names that no row has come from archives: they aren't kept.
-    if (overloads.empty())
+    if (!overloads)
       return none;
     sortLinked();
     Operators operators;
-    for (Overload &overload : overloads) {
+    for (Overload &overload : *overloads) {
       if (row < overload.first || row > overload.last)
         continue;
       if (!overload.op)
-        overload.op = makeOperator(symbol, operatorName, overload, overloads);
+        overload.op = makeOperator(symbol, operatorName, overload, *overloads);
       operators.push_back(overload.op);
     }
     return rows[row].operators.emplace(symbol, std::move(operators)).first->second;
