@@ -37,8 +37,11 @@ MlirOperation Builder::create(const std::string &name, MlirLocation location,
                               const std::vector<MlirRegion> &regions) {
   MlirOperation operation =
       createDetached(context, name, location, results, operands, attributes, regions);
-  mlirBlockAppendOwnedOperation(block, operation);
-  return operation;
+  if (inFront)
+    mlirBlockInsertOwnedOperationAfter(block, last, operation);
+  else
+    mlirBlockAppendOwnedOperation(block, operation);
+  return last = operation;
 }
 
 MlirValue Builder::value(const std::string &name, MlirLocation location, MlirType result,

@@ -34,12 +34,14 @@ std::string toString(void (*print)(Printed, MlirStringCallback, void *), Printed
 
 using Attribute = std::pair<const char *, MlirAttribute>;
 
-/// Appends operations to a block.
+/// Puts operations into a block.
 class Builder {
 public:
-  Builder(MlirContext context, MlirBlock block) : context(context), block(block) {}
+  /// They go to the block's end or, with `inFront`, to its beginning, one after the other.
+  Builder(MlirContext context, MlirBlock block, bool inFront = false)
+      : context(context), block(block), inFront(inFront) {}
 
-  /// An operation at the block's end; it owns `regions`.
+  /// Makes an operation; it owns `regions`.
   MlirOperation create(const std::string &name, MlirLocation location,
                        const std::vector<MlirType> &results,
                        const std::vector<MlirValue> &operands,
@@ -66,6 +68,8 @@ public:
 private:
   MlirContext context;
   MlirBlock block;
+  bool inFront;
+  MlirOperation last{nullptr};
 };
 
 /// An operation that stands nowhere yet.

@@ -8,6 +8,7 @@
 #include "torchscript/Builder.h"
 #include "torchscript/Functions.h"
 #include "torchscript/Locations.h"
+#include "torchscript/Schemas.h"
 #include "torchscript/Types.h"
 #include "torchscript/Values.h"
 
@@ -15,9 +16,12 @@
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/frontend/error_report.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <exception>
 #include <mutex>
+#include <utility>
 
 namespace torch_mlir::torchscript {
 
@@ -69,16 +73,38 @@ private:
   MlirModule module;
 };
 
+/// libtorch's warnings are for those who run tensors.
+struct IgnoredWarnings : c10::WarningHandler {
+  void process(const c10::Warning &) override {}
+};
+
 /// libtorch's registries and compilation units are the process's.
 std::mutex &getMutex() {
   static auto *mutex = new std::mutex();
   return *mutex;
 }
 
-torch::jit::Module load(const std::shared_ptr<Archive> &archive) {
+torch::jit::Module load(const std::shared_ptr<Archive> &archive, const std::string &row) {
+  selectSchemas(row);
   torch::jit::ExtraFilesMap extraFiles;
   return torch::jit::load(adapter(archive), c10::Device(c10::kCPU), extraFiles,
                           /*load_debug_files=*/true);
+}
+
+/// Loads with the operators of the newest row that has all that the archive calls.
+torch::jit::Module loadAsNewest(const std::shared_ptr<Archive> &archive) {
+  const std::vector<std::string> &rows = schemaRows();
+  std::exception_ptr problem;
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    try {
+      return load(archive, *row);
+    } catch (const torch::jit::ErrorReport &) {
+      // What the newest says is told.
+      if (!problem)
+        problem = std::current_exception();
+    }
+  }
+  std::rethrow_exception(problem);
 }
 
 /// The root's class, without the names around it.
@@ -87,14 +113,18 @@ std::string getModelName(const torch::jit::Module &model) {
   return name.substr(name.rfind('.') + 1);
 }
 
-void importRaw(MlirContext context, MlirModule module, const torch::jit::Module &model,
-               const Options &options) {
+void importModel(MlirContext context, MlirModule module, const torch::jit::Module &model,
+                 const Options &options, std::vector<std::string> &warnings) {
   Locations locations(context);
-  Types types(context, /*valueTensors=*/false);
+  Types types(context, /*valueTensors=*/options.mode == Mode::Torch);
   Literals literals(types, options.maxCopiedBytes);
   MlirBlock body = mlirModuleGetBody(module);
+  if (options.mode == Mode::Torch)
+    return importMethods(context, body, model, options.pipeline, types, literals, locations,
+                         warnings);
   Functions functions(context, body, types, literals, locations);
-  Values values(Builder(context, body), types, literals, /*objects=*/true);
+  Builder builder(context, body);
+  Values values(builder, types, literals, /*objects=*/true);
   values.get(model._ivalue(), model.type(), "", locations.unknown());
   functions.importAll();
 }
@@ -102,18 +132,22 @@ void importRaw(MlirContext context, MlirModule module, const torch::jit::Module 
 } // namespace
 
 MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &archive,
-                         const std::string &name, const Options &options) {
+                         const std::string &name, const Options &options,
+                         std::vector<std::string> &warnings) {
   std::lock_guard<std::mutex> lock(getMutex());
   Diagnostics diagnostics(context);
+  IgnoredWarnings ignored;
+  c10::WarningUtils::WarningHandlerGuard guard(&ignored);
   try {
-    torch::jit::Module model = load(archive);
+    torch::jit::Module model =
+        options.row.empty() ? loadAsNewest(archive) : load(archive, options.row);
     OwnedModule module(mlirLocationUnknownGet(context));
     Builder builder(context, mlirModuleGetBody(module.get()));
     mlirOperationSetAttributeByName(
         mlirModuleGetOperation(module.get()),
         mlirStringRefCreateFromCString("torch.debug_module_name"),
         builder.string(getModelName(model)));
-    importRaw(context, module.get(), model, options);
+    importModel(context, module.get(), model, options, warnings);
     diagnostics.clear();
     if (!mlirOperationVerify(mlirModuleGetOperation(module.get())))
       throw ImportError("the module that was made isn't valid: " + diagnostics.getText());

@@ -7,32 +7,42 @@
 #define TORCH_MLIR_TORCHSCRIPT_IMPORT_H
 
 #include "torchscript/Archive.h"
+#include "torchscript/Pipeline.h"
 
 #include "mlir-c/IR.h"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace torch_mlir::torchscript {
 
 enum class Mode {
   /// The whole object graph and every method, as they are.
   Raw,
+  /// A function on values for each method that is asked for.
+  Torch,
 };
 
 struct Options {
   Mode mode = Mode::Raw;
+  /// The PyTorch whose operators the archive means, one of `schemaRows()`. If it is empty, the
+  /// newest whose operators resolve all that the archive calls.
+  std::string row;
+  /// For Mode::Torch.
+  PipelineOptions pipeline;
   /// Bytes of tensors that have to be copied, since they don't lie in the archive as they read.
   uint64_t maxCopiedBytes = uint64_t(4) << 30;
 };
 
 /// The archive's module in `context`, whose owner is the caller. `name` is what messages call
-/// the archive.
+/// the archive. `warnings` gets what the caller should know.
 ///
 /// Throws ImportError for what can't be imported, ArchiveError for what is no archive. Imports
 /// in a process run one after the other.
 MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &archive,
-                         const std::string &name, const Options &options);
+                         const std::string &name, const Options &options,
+                         std::vector<std::string> &warnings);
 
 } // namespace torch_mlir::torchscript
 

@@ -108,6 +108,9 @@ void appendFrames(const SourceRange &given, std::vector<SourceLine> &frames) {
     return;
   SourceLine frame;
   std::tie(frame.file, frame.line, frame.column) = *place;
+  // A range that PyTorch made without a source is written as one of an empty text.
+  if (frame.file.empty())
+    return;
   // PyTorch counts columns from 0, MLIR from 1.
   ++frame.column;
   size_t start = std::min(range.start(), text.size());
@@ -177,21 +180,27 @@ MlirLocation Locations::get(const std::vector<SourceLine> &frames) {
   return location;
 }
 
-MlirLocation Locations::get(const SourceRange &range) {
+const Locations::Place &Locations::getPlace(const SourceRange &range) {
   const auto &source = range.source();
-  if (!source)
-    return unknownLocation;
-  auto [entry, isNew] = byRange.try_emplace({source.get(), range.start()}, unknownLocation);
-  if (isNew) {
+  auto [entry, isNew] =
+      byRange.try_emplace({source.get(), range.start()}, Place{unknownLocation, false});
+  if (isNew && source) {
     if (sources.empty() || sources.back() != source)
       sources.push_back(source);
-    entry->second = get(getFrames(range));
+    std::vector<SourceLine> frames = getFrames(range);
+    entry->second = {get(frames), frames.size() > 1};
   }
   return entry->second;
 }
 
+MlirLocation Locations::get(const SourceRange &range) { return getPlace(range).location; }
+
 MlirLocation Locations::get(const Node *node) {
   return node->callstack() ? get(getFrames(node)) : get(node->sourceRange());
+}
+
+bool Locations::hasStack(const Node *node) {
+  return node->callstack() || getPlace(node->sourceRange()).hasStack;
 }
 
 } // namespace torch_mlir::torchscript

@@ -70,6 +70,8 @@ public:
 
   MlirLocation get(const torch::jit::Node *node);
   MlirLocation get(const torch::jit::SourceRange &range);
+  /// Whether the node tells who called its function, as traced ones do.
+  bool hasStack(const torch::jit::Node *node);
   MlirLocation unknown() const { return unknownLocation; }
 
 private:
@@ -77,7 +79,12 @@ private:
 
   MlirContext context;
   MlirLocation unknownLocation;
-  std::map<std::pair<const torch::jit::Source *, size_t>, MlirLocation> byRange;
+  struct Place {
+    MlirLocation location;
+    bool hasStack;
+  };
+  const Place &getPlace(const torch::jit::SourceRange &range);
+  std::map<std::pair<const torch::jit::Source *, size_t>, Place> byRange;
   // A source's address means nothing once the source is gone.
   std::vector<std::shared_ptr<torch::jit::Source>> sources;
 };

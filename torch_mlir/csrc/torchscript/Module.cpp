@@ -8,16 +8,25 @@
 #include "torchscript/Archive.h"
 #include "torchscript/Import.h"
 #include "torchscript/Locations.h"
+#include "torchscript/Schemas.h"
 
 #include "nanobind/nanobind.h"
+#include "nanobind/stl/map.h"
 #include "nanobind/stl/optional.h"
 #include "nanobind/stl/string.h"
+#include "nanobind/stl/tuple.h"
+#include "nanobind/stl/vector.h"
 
 #include "mlir-c/Bindings/Python/Interop.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -59,6 +68,10 @@ struct HeldBuffer {
   }
 };
 
+/// What is known of a tensor argument: its sizes, -1 where one is open, None where even the rank
+/// is, and how MLIR spells its element type, empty where it's open.
+using Argument = std::optional<std::tuple<std::optional<std::vector<int64_t>>, std::string>>;
+
 std::shared_ptr<Archive> openArchive(const nb::object &source, const std::string &name,
                                      const Limits &limits) {
   if (PyObject_CheckBuffer(source.ptr())) {
@@ -78,9 +91,33 @@ std::shared_ptr<Archive> openArchive(const nb::object &source, const std::string
 }
 
 nb::object importFrom(const nb::object &context, const nb::object &source,
-                      const std::optional<std::string> &name, const std::string &mode) {
-  if (mode != "raw")
-    throw nb::value_error(("no mode is called '" + mode + "': there is raw").c_str());
+                      const std::optional<std::string> &name,
+                      const std::optional<std::string> &row, const std::string &mode,
+                      const std::vector<std::string> &methods,
+                      const std::map<std::string, std::vector<Argument>> &arguments,
+                      bool freeze) {
+  Options options;
+  options.row = row.value_or("");
+  if (!options.row.empty()) {
+    const std::vector<std::string> &rows = schemaRows();
+    if (std::find(rows.begin(), rows.end(), options.row) == rows.end())
+      throw nb::value_error(("the operators of '" + options.row + "' aren't known").c_str());
+  }
+  if (mode == "torch")
+    options.mode = Mode::Torch;
+  else if (mode != "raw")
+    throw nb::value_error(("no mode is called '" + mode + "': there are raw and torch").c_str());
+  options.pipeline.methods = methods;
+  options.pipeline.freeze = freeze;
+  for (const auto &[method, known] : arguments) {
+    auto &own = options.pipeline.arguments[method];
+    for (const Argument &argument : known) {
+      if (argument)
+        own.push_back(TensorArgument{std::get<0>(*argument), std::get<1>(*argument)});
+      else
+        own.push_back(std::nullopt);
+    }
+  }
   nb::object capsule = context.attr(MLIR_PYTHON_CAPI_PTR_ATTR);
   MlirContext mlirContext = mlirPythonCapsuleToContext(capsule.ptr());
   if (mlirContextIsNull(mlirContext))
@@ -90,11 +127,17 @@ nb::object importFrom(const nb::object &context, const nb::object &source,
                     : isMemory ? "<bytes>"
                                : nb::cast<std::string>(nb::str(source));
   std::shared_ptr<Archive> archive = openArchive(source, own, Limits());
-  MlirModule module = importArchive(mlirContext, archive, own, Options());
+  std::vector<std::string> warnings;
+  MlirModule module = importArchive(mlirContext, archive, own, options, warnings);
   nb::object made = nb::steal(mlirPythonModuleToCapsule(module));
-  return nb::module_::import_(MAKE_MLIR_PYTHON_QUALNAME("ir"))
-      .attr("Module")
-      .attr(MLIR_PYTHON_CAPI_FACTORY_ATTR)(made);
+  nb::object result = nb::module_::import_(MAKE_MLIR_PYTHON_QUALNAME("ir"))
+                          .attr("Module")
+                          .attr(MLIR_PYTHON_CAPI_FACTORY_ATTR)(made);
+  for (const std::string &warning : warnings) {
+    if (PyErr_WarnEx(PyExc_UserWarning, (own + ": " + warning).c_str(), 1))
+      throw nb::python_error();
+  }
+  return result;
 }
 
 } // namespace
@@ -123,10 +166,41 @@ NB_MODULE(_jit_ir_importer, module) {
   });
 
   module.def("import_archive", importFrom, "context"_a, "source"_a, nb::kw_only(),
-             "name"_a = nb::none(), "mode"_a = "raw",
+             "name"_a = nb::none(), "row"_a = nb::none(), "mode"_a = "raw",
+             "methods"_a = std::vector<std::string>(),
+             "arguments"_a = std::map<std::string, std::vector<Argument>>(), "freeze"_a = true,
              "Imports a TorchScript archive as an `ir.Module` of the context.\n\n"
              "`source` is a path, or a bytes-like object, which has to stay as it is as long as "
              "the context lives: contents of tensors stay where they are. `name` is what "
-             "messages call the archive.\n\n"
-             "Raises ImportError.");
+             "messages call the archive. `row` is the PyTorch whose operators it means, one of "
+             "`rows()`; by default the newest whose operators resolve all that it calls.\n\n"
+             "`mode`: `raw` gives the object graph and every method, as they are; `torch` a public "
+             "function on values for each of `methods`, `forward` if there are none. `arguments` "
+             "tells, by method, what is known of the arguments, in order: `(sizes, dtype)` of a "
+             "tensor, -1 for a size that's open, None for sizes of any rank, an element type of "
+             "MLIR's or an empty text; or None. Arguments beyond those get their defaults. With "
+             "`freeze`, tensors that nothing writes to are literals, otherwise global slots.\n\n"
+             "Raises ImportError; ValueError where there is no such row or mode.");
+  module.def(
+      "rows",
+      [] {
+        nb::list rows;
+        for (const std::string &row : schemaRows())
+          rows.append(row);
+        return rows;
+      },
+      "The PyTorch releases whose operators are known, oldest first: `2_0`, `2_1`, ...");
+  module.def(
+      "operators",
+      [](const std::string &row) {
+        selectSchemas(row);
+        nb::list schemas;
+        for (const std::string &schema : registeredSchemas())
+          schemas.append(schema);
+        return schemas;
+      },
+      "row"_a,
+      "The schemas of all operators that an archive may call in one of `rows()`: by name, and "
+      "overloads in the order in which they are tried. Raises ValueError where there is no such "
+      "row.");
 }

@@ -318,7 +318,7 @@ MlirValue Literals::create(Builder &builder, const at::Tensor &tensor, const std
 /// Containers and objects inside of one another.
 static constexpr unsigned maxDepth = 1024;
 
-Values::Values(Builder builder, Types &types, Literals &literals, bool objects)
+Values::Values(Builder &builder, Types &types, Literals &literals, bool objects)
     : builder(builder), types(types), literals(literals), objects(objects) {}
 
 /// What a value may be told apart by, null where it can't be reached twice.

@@ -58,7 +58,7 @@ private:
 class Values {
 public:
   /// Objects are made in modules only (`objects`).
-  Values(Builder builder, Types &types, Literals &literals, bool objects);
+  Values(Builder &builder, Types &types, Literals &literals, bool objects);
 
   /// `value` with a type that may stand where `type` is asked for; `path` is how messages and
   /// blobs call it. Throws Unsupported.
@@ -74,7 +74,7 @@ private:
                        MlirLocation location);
   MlirValue fit(MlirValue value, MlirType type, MlirLocation location);
 
-  Builder builder;
+  Builder &builder;
   Types &types;
   Literals &literals;
   bool objects;

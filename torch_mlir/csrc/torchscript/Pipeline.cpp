@@ -1,0 +1,330 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A module's methods as functions on values: nothing is written to, no object is left.
+
+#include "torchscript/Pipeline.h"
+
+#include "torchscript/Builder.h"
+#include "torchscript/Evaluator.h"
+
+#include "capi/Registration.h"
+#include "capi/TorchTypes.h"
+
+#include "mlir-c/BuiltinAttributes.h"
+#include "mlir-c/BuiltinTypes.h"
+#include "mlir-c/Pass.h"
+
+#include <ATen/core/class_type.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <unordered_set>
+
+namespace torch_mlir::torchscript {
+
+using c10::IValue;
+using c10::TypePtr;
+using torch::jit::Function;
+
+namespace {
+
+/// Containers and objects inside of one another.
+constexpr unsigned maxDepth = 1024;
+
+void collectNames(const IValue &value, const std::string &path, Names &names,
+                  std::unordered_set<const void *> &seen, unsigned depth) {
+  if (depth > maxDepth)
+    throw Unsupported("'" + path + "' lies in more than " + std::to_string(maxDepth) +
+                      " containers and objects");
+  auto name = [&](const void *identity) {
+    if (!seen.insert(identity).second)
+      return false;
+    names.values.emplace(identity, path);
+    names.held.emplace(identity, value);
+    return true;
+  };
+  if (value.isTensor()) {
+    name(value.toTensor().unsafeGetTensorImpl());
+  } else if (value.isObject()) {
+    if (!seen.insert(value.internalToPointer()).second)
+      return;
+    names.held.emplace(value.internalToPointer(), value);
+    auto object = value.toObject();
+    auto type = object->type();
+    for (size_t i = 0; i < object->slots().size(); ++i) {
+      std::string attribute =
+          i < type->numAttributes() ? type->getAttributeName(i) : std::to_string(i);
+      std::string inner = path.empty() ? attribute : path + "." + attribute;
+      names.attributes.emplace(std::make_pair(value.internalToPointer(), i), inner);
+      collectNames(object->getSlot(i), inner, names, seen, depth + 1);
+    }
+  } else if (value.isList()) {
+    if (!name(value.internalToPointer()))
+      return;
+    // Numbers have no parts.
+    size_t i = 0;
+    for (const IValue &element : value.toListRef()) {
+      if (element.isPtrType() || element.isTensor())
+        collectNames(element, path + "." + std::to_string(i), names, seen, depth + 1);
+      ++i;
+    }
+  } else if (value.isTuple()) {
+    size_t i = 0;
+    for (const IValue &element : value.toTupleRef().elements())
+      collectNames(element, path + "." + std::to_string(i++), names, seen, depth + 1);
+  } else if (value.isGenericDict()) {
+    if (!name(value.internalToPointer()))
+      return;
+    size_t i = 0;
+    for (const auto &entry : value.toGenericDict()) {
+      std::string key = entry.key().isString() ? entry.key().toStringRef() : std::to_string(i);
+      ++i;
+      collectNames(entry.value(), path + "." + key, names, seen, depth + 1);
+    }
+  }
+}
+
+class MethodImporter {
+public:
+  MethodImporter(MlirContext context, MlirBlock module, const torch::jit::Module &model,
+                 const PipelineOptions &options, Types &types, Literals &literals,
+                 Locations &locations, std::vector<std::string> &warnings)
+      : context(context), module(module), model(model), options(options), types(types),
+        literals(literals), locations(locations), warnings(warnings) {
+    slots.allTensors = !options.freeze;
+    std::unordered_set<const void *> seen;
+    collectNames(model._ivalue(), "", names, seen, 0);
+  }
+
+  void import() {
+    std::vector<Function *> methods = findMethods();
+    // What one method changes the others have to read, so that the slots come first.
+    for (size_t known = slots.size() + 1; known != slots.size();) {
+      known = slots.size();
+      for (Function *method : methods)
+        discard(*method);
+    }
+    importSlots();
+    for (Function *method : methods)
+      importMethod(*method);
+    removeDead();
+  }
+
+private:
+  std::vector<Function *> findMethods() {
+    std::vector<std::string> wanted = options.methods;
+    if (wanted.empty())
+      wanted.push_back("forward");
+    std::vector<Function *> methods;
+    for (const std::string &name : wanted) {
+      Function *method = model.type()->findMethod(name);
+      if (method) {
+        methods.push_back(method);
+        continue;
+      }
+      std::string others;
+      for (const Function *other : model.type()->methods())
+        others += (others.empty() ? "" : ", ") + other->name();
+      throw ImportError("the model has no method '" + name + "': there are " +
+                        (others.empty() ? "none" : others));
+    }
+    return methods;
+  }
+
+  MlirType getArgument(const std::optional<TensorArgument> &known, const TypePtr &type,
+                       const std::string &name) {
+    MlirType own = types.get(type);
+    if (!known)
+      return own;
+    if (!torchMlirTypeIsATorchValueTensor(own) &&
+        !(torchMlirTypeIsATorchOptional(own) &&
+          torchMlirTypeIsATorchValueTensor(torchMlirTorchOptionalTypeGetContainedType(own))))
+      throw ImportError("argument '" + name + "' is no tensor, but a " + type->repr_str());
+    MlirType element{nullptr};
+    if (!known->dtype.empty()) {
+      element = mlirTypeParseGet(context, wrap(known->dtype));
+      if (mlirTypeIsNull(element))
+        throw ImportError("argument '" + name + "': '" + known->dtype + "' is no dtype");
+    }
+    intptr_t rank = known->sizes ? static_cast<intptr_t>(known->sizes->size()) : -1;
+    MlirType made = torchMlirTorchValueTensorTypeGetChecked(
+        mlirLocationUnknownGet(context), rank, known->sizes ? known->sizes->data() : nullptr,
+        element, MlirAttribute{nullptr});
+    if (mlirTypeIsNull(made))
+      throw ImportError("argument '" + name + "' can't have the dtype '" + known->dtype + "'");
+    return made;
+  }
+
+  /// A function's body, and what it takes and gives.
+  struct Body {
+    MlirBlock block;
+    std::vector<MlirType> inputs;
+    std::vector<MlirType> results;
+    MlirLocation location;
+  };
+
+  Body evaluate(Function &method, std::vector<std::string> *warnings) {
+    const auto &arguments = method.getSchema().arguments();
+    auto known = options.arguments.find(method.name());
+    Body body;
+    body.location = locations.unknown();
+    std::vector<IValue> values = {model._ivalue()};
+    std::vector<size_t> taken;
+    for (size_t i = 1; i < arguments.size(); ++i) {
+      const auto &argument = arguments[i];
+      bool isGiven = known == options.arguments.end() || i - 1 < known->second.size();
+      if (!isGiven && !argument.default_value())
+        throw ImportError("nothing is said of the argument '" + argument.name() + "' of '" +
+                          method.name() + "', which has no default");
+      values.push_back(isGiven ? IValue() : *argument.default_value());
+      if (!isGiven)
+        continue;
+      taken.push_back(i);
+      std::optional<TensorArgument> tensor;
+      if (known != options.arguments.end())
+        tensor = known->second[i - 1];
+      try {
+        body.inputs.push_back(getArgument(tensor, argument.type(), argument.name()));
+      } catch (const Unsupported &problem) {
+        throw ImportError("argument '" + argument.name() + "': " + problem.what());
+      }
+    }
+    if (known != options.arguments.end() && known->second.size() + 1 > arguments.size())
+      throw ImportError("'" + method.name() + "' takes " + std::to_string(arguments.size() - 1) +
+                        " arguments, and something is said of " +
+                        std::to_string(known->second.size()));
+    std::vector<MlirLocation> places(body.inputs.size(), body.location);
+    body.block = mlirBlockCreate(static_cast<intptr_t>(body.inputs.size()), body.inputs.data(),
+                                 places.data());
+    try {
+      Evaluator evaluator(context, body.block, types, literals, locations, names, slots);
+      evaluator.start();
+      for (size_t i = 0; i < taken.size(); ++i) {
+        const auto &argument = arguments[taken[i]];
+        MlirValue value = mlirBlockGetArgument(body.block, static_cast<intptr_t>(i));
+        TypePtr type = argument.type();
+        if (torchMlirTypeIsATorchValueTensor(mlirValueGetType(value)))
+          type = c10::TensorType::get(); // given where it's optional
+        values[taken[i]] = evaluator.makeArgument(value, type, argument.name());
+      }
+      IValue result = evaluator.call(method, values);
+      std::vector<MlirValue> results;
+      evaluator.flatten(result, method.getSchema().returns().at(0).type(), results);
+      evaluator.finish();
+      for (MlirValue each : results)
+        body.results.push_back(mlirValueGetType(each));
+      Builder(context, body.block).create("func.return", body.location, {}, results);
+      if (warnings)
+        warnings->insert(warnings->end(), evaluator.getWarnings().begin(),
+                         evaluator.getWarnings().end());
+    } catch (const Unsupported &problem) {
+      mlirBlockDestroy(body.block);
+      throw ImportError("'" + method.name() + "': " + problem.what());
+    } catch (...) {
+      mlirBlockDestroy(body.block);
+      throw;
+    }
+    return body;
+  }
+
+  void discard(Function &method) { mlirBlockDestroy(evaluate(method, nullptr).block); }
+
+  void importMethod(Function &method) {
+    Body body = evaluate(method, &warnings);
+    Builder builder(context, module);
+    MlirRegion region = mlirRegionCreate();
+    mlirRegionAppendOwnedBlock(region, body.block);
+    MlirType type =
+        mlirFunctionTypeGet(context, static_cast<intptr_t>(body.inputs.size()), body.inputs.data(),
+                            static_cast<intptr_t>(body.results.size()), body.results.data());
+    builder.create("func.func", body.location, {}, {},
+                   {{"sym_name", builder.string(method.name())},
+                    {"function_type", builder.type(type)}},
+                   {region});
+  }
+
+  void importSlots() {
+    // By name: (first value, type).
+    std::map<std::string, std::pair<IValue, TypePtr>> held;
+    for (const auto &[identity, value] : slots.values)
+      held[nameOf(identity)] = {value, value.isTensor() ? TypePtr(c10::TensorType::get())
+                                                        : value.type()};
+    for (const auto &[key, object] : slots.attributes)
+      held[names.attributes.at(key)] = {object.toObject()->getSlot(key.second),
+                                        object.toObject()->type()->getAttribute(key.second)};
+    if (held.empty())
+      return;
+    Builder builder(context, module);
+    MlirLocation location = locations.unknown();
+    std::vector<MlirAttribute> symbols;
+    for (const auto &[name, entry] : held) {
+      builder.create("torch.global_slot", location, {}, {},
+                     {{"sym_name", builder.string(name)},
+                      {"sym_visibility", builder.string("private")},
+                      {"typeBound", builder.type(types.get(entry.second))}});
+      symbols.push_back(builder.symbol(name));
+    }
+    MlirRegion region = mlirRegionCreate();
+    MlirBlock block = mlirBlockCreate(0, nullptr, nullptr);
+    mlirRegionAppendOwnedBlock(region, block);
+    builder.create("torch.global_slot.module_initializer", location, {}, {}, {}, {region});
+    Builder inner(context, block);
+    Values values(inner, types, literals, /*objects=*/false);
+    std::vector<MlirValue> first;
+    for (const auto &[name, entry] : held)
+      first.push_back(values.get(entry.first, entry.second, name, location));
+    inner.create("torch.initialize.global_slots", location, {}, first,
+                 {{"slotSymNames", mlirArrayAttrGet(context, static_cast<intptr_t>(symbols.size()),
+                                                    symbols.data())}});
+  }
+
+  std::string nameOf(const void *identity) const {
+    auto found = names.values.find(identity);
+    if (found == names.values.end())
+      throw Unsupported("a constant tensor of the program is written to, and would have to keep "
+                        "what is written");
+    return found->second;
+  }
+
+  /// Operations without a use, and those that are there twice.
+  void removeDead() {
+    torchMlirRegisterAllPasses();
+    MlirPassManager manager = mlirPassManagerCreate(context);
+    std::string problem;
+    MlirLogicalResult done = mlirParsePassPipeline(
+        mlirPassManagerGetAsOpPassManager(manager),
+        mlirStringRefCreateFromCString("builtin.module(func.func(cse))"),
+        [](MlirStringRef part, void *text) {
+          static_cast<std::string *>(text)->append(part.data, part.length);
+        },
+        &problem);
+    if (mlirLogicalResultIsSuccess(done))
+      done = mlirPassManagerRunOnOp(manager, mlirBlockGetParentOperation(module));
+    mlirPassManagerDestroy(manager);
+    if (mlirLogicalResultIsFailure(done))
+      throw ImportError("the functions that were made can't be simplified: " + problem);
+  }
+
+  MlirContext context;
+  MlirBlock module;
+  const torch::jit::Module &model;
+  const PipelineOptions &options;
+  Types &types;
+  Literals &literals;
+  Locations &locations;
+  std::vector<std::string> &warnings;
+  Names names;
+  Slots slots;
+};
+
+} // namespace
+
+void importMethods(MlirContext context, MlirBlock module, const torch::jit::Module &model,
+                   const PipelineOptions &options, Types &types, Literals &literals,
+                   Locations &locations, std::vector<std::string> &warnings) {
+  MethodImporter(context, module, model, options, types, literals, locations, warnings).import();
+}
+
+} // namespace torch_mlir::torchscript

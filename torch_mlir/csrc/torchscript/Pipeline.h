@@ -1,0 +1,57 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A module's methods as functions on values: nothing is written to, no object is left.
+
+#ifndef TORCH_MLIR_TORCHSCRIPT_PIPELINE_H
+#define TORCH_MLIR_TORCHSCRIPT_PIPELINE_H
+
+#include "torchscript/Locations.h"
+#include "torchscript/Types.h"
+#include "torchscript/Values.h"
+
+#include "mlir-c/IR.h"
+
+#include <c10/core/ScalarType.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch_mlir::torchscript {
+
+/// What is known of a tensor argument. A size of -1 is open; no sizes at all, any rank.
+struct TensorArgument {
+  std::optional<std::vector<int64_t>> sizes;
+  /// How MLIR spells the element type; empty where it's open.
+  std::string dtype;
+};
+
+struct PipelineOptions {
+  /// The methods to import; none means forward.
+  std::vector<std::string> methods;
+  /// By method, what is known of its arguments, in order. An argument beyond them that has a
+  /// default gets that. A method that isn't here has all its arguments, of any shape and dtype.
+  std::map<std::string, std::vector<std::optional<TensorArgument>>> arguments;
+  /// Tensors of the module that nothing writes to become literals. Otherwise they are global
+  /// slots.
+  bool freeze = true;
+};
+
+/// Appends a public function to `module` for each method. Calls are inlined, branches and loops
+/// that depend on what is known are taken, containers that are known in parts vanish. State that
+/// a method changes becomes global slots.
+///
+/// Results are those of the method, tuples taken apart and None left out. Writes to an argument
+/// aren't seen by the caller: `warnings` tells of them.
+///
+/// Throws ImportError, which names the line, for what can't be done on values.
+void importMethods(MlirContext context, MlirBlock module, const torch::jit::Module &model,
+                   const PipelineOptions &options, Types &types, Literals &literals,
+                   Locations &locations, std::vector<std::string> &warnings);
+
+} // namespace torch_mlir::torchscript
+
+#endif // TORCH_MLIR_TORCHSCRIPT_PIPELINE_H
