@@ -35,6 +35,9 @@ const std::vector<std::string> &schemaRows();
 /// throws std::runtime_error when it is run. Classes that schemas name (packed parameters) are
 /// declared, without methods, by the first call, unless somebody declared them before.
 ///
+/// Operators have no tags here: Node::isNondeterministic, which common subexpression elimination
+/// asks, is false for all of them.
+///
 /// Throws std::invalid_argument where there is no such row, std::runtime_error (a lookup does that
 /// too) where a schema can't be read.
 void selectSchemas(const std::string &row);
