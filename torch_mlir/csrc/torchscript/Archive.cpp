@@ -57,39 +57,47 @@ bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-/// A name as a message may show it: short, and without what a terminal would obey.
-std::string shown(std::string_view name) {
-  constexpr std::size_t longest = 120;
-  std::string text;
-  for (char c : name.substr(0, longest)) {
-    auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      constexpr const char *digits = "0123456789abcdef";
-      text += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    } else {
-      text += c;
-    }
-  }
-  return name.size() > longest ? text + "..." : text;
+/// The size of the UTF-8 character that `text` starts with, or zero if it starts with none.
+std::size_t sizeOfCharacter(std::string_view text) {
+  auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80)
+    return 1;
+  std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length)
+    return 0;
+  for (std::size_t k = 1; k < length; ++k)
+    if ((static_cast<unsigned char>(text[k]) & 0xc0) != 0x80)
+      return 0;
+  // Forms longer than need be, surrogates, and what lies beyond the last code point.
+  auto second = static_cast<unsigned char>(text[1]);
+  bool isBad = (lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+               (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f);
+  return isBad ? 0 : length;
 }
 
-bool isUtf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    auto lead = static_cast<unsigned char>(text[i]);
-    std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || text.size() - i < length)
-      return false;
-    for (std::size_t k = 1; k < length; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80)
-        return false;
-    // Forms longer than need be, surrogates, and what lies beyond the last code point.
-    auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0;
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
-      return false;
-    i += length;
+/// Text of an archive's as a message may show it: without what isn't UTF-8, and without what a
+/// terminal would obey.
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    std::size_t size = sizeOfCharacter(text);
+    auto byte = static_cast<unsigned char>(text[0]);
+    if (size == 0 || byte < 0x20 || byte == 0x7f) {
+      constexpr const char *digits = "0123456789abcdef";
+      shown += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+      size = 1;
+    } else {
+      shown += text.substr(0, size);
+    }
+    text.remove_prefix(size);
   }
-  return true;
+  return shown;
+}
+
+/// A name, and no more of it than a message has room for.
+std::string shown(std::string_view name) {
+  constexpr std::size_t longest = 120;
+  return printable(name.substr(0, longest)) + (name.size() > longest ? "..." : "");
 }
 
 /// What is wrong with the name of a record, or null.
@@ -226,6 +234,16 @@ std::string describeOtherZip(const std::vector<std::string> &names) {
 
 } // namespace
 
+bool isUtf8(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t size = sizeOfCharacter(text);
+    if (size == 0)
+      return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
 //===- Opening ------------------------------------------------------------===//
 
 std::shared_ptr<Archive> Archive::open(const std::string &path, const Limits &limits) {
@@ -281,7 +299,7 @@ void Archive::fail(std::string_view record, const std::string &message) const {
   std::string where = shown(name_) + ": ";
   if (!record.empty())
     where += "record '" + shown(record) + "': ";
-  throw ArchiveError(where + message);
+  throw ArchiveError(where + printable(message));
 }
 
 //===- The directory ------------------------------------------------------===//
@@ -362,6 +380,7 @@ void Archive::readDirectory() {
   std::unordered_set<std::string_view> seen;
   entries.reserve(count);
   names.reserve(count);
+  std::uint64_t inflated = 0;
   std::uint64_t at = directory;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (directoryEnd - at < centralHeaderSize || std::memcmp(bytes_ + at, "PK\x01\x02", 4) != 0)
@@ -428,6 +447,17 @@ void Archive::readDirectory() {
       fail(entry.name, "it claims to be " + std::to_string(record.size) +
                            " bytes, more than its " + std::to_string(record.storedSize) +
                            " compressed ones can give");
+    if (record.deflated) {
+      if (record.size > limits_.inflatedRecordBytes)
+        fail(entry.name, "it inflates to " + std::to_string(record.size) +
+                             " bytes, more than the limit of " +
+                             std::to_string(limits_.inflatedRecordBytes));
+      // No overflow: each is at most 1,032 times the file's size.
+      inflated += record.size;
+      if (inflated > limits_.inflatedBytes)
+        fail(entry.name, "with it, the archive inflates to more than the limit of " +
+                             std::to_string(limits_.inflatedBytes) + " bytes");
+    }
     if (!seen.insert(names.emplace_back(entry.name)).second)
       fail(entry.name, "the archive has two records of this name");
     entries.push_back(std::move(entry));
@@ -445,21 +475,9 @@ void Archive::readDirectory() {
   // Headers and bytes, in the order in which they lie in the file.
   std::vector<Entry *> placed;
   placed.reserve(entries.size());
-  std::uint64_t inflated = 0;
   for (Entry &entry : entries) {
     readLocalHeader(entry.name, entry.header, directory, entry.flags, entry.record);
     placed.push_back(&entry);
-    if (!entry.record.deflated)
-      continue;
-    if (entry.record.size > limits_.inflatedRecordBytes)
-      fail(entry.name, "it inflates to " + std::to_string(entry.record.size) +
-                           " bytes, more than the limit of " +
-                           std::to_string(limits_.inflatedRecordBytes));
-    // No overflow: no more than 2^32 records of at most 1,032 times the file's size.
-    inflated += entry.record.size;
-    if (inflated > limits_.inflatedBytes)
-      fail(entry.name, "with it, the archive inflates to more than the limit of " +
-                           std::to_string(limits_.inflatedBytes) + " bytes");
   }
   std::sort(placed.begin(), placed.end(),
             [](const Entry *a, const Entry *b) { return a->header < b->header; });

@@ -159,6 +159,9 @@ private:
   std::shared_ptr<Archive> archive_;
 };
 
+/// Whether `text` is well-formed UTF-8.
+bool isUtf8(std::string_view text);
+
 std::shared_ptr<caffe2::serialize::ReadAdapterInterface> adapter(std::shared_ptr<Archive> archive);
 
 } // namespace torch_mlir::torchscript

@@ -347,6 +347,8 @@ Value Pickle::readString(std::uint64_t size) {
   need(size);
   if (size > std::numeric_limits<std::uint32_t>::max())
     broken("a string of more than 4 GiB");
+  if (!isUtf8(bytes_.substr(at_, size)))
+    broken("a string isn't UTF-8");
   Value value{Kind::String, static_cast<std::uint32_t>(size), static_cast<std::int64_t>(at_)};
   at_ += size;
   return value;
@@ -362,7 +364,7 @@ std::string Pickle::readLine() {
   std::string line(bytes_.substr(at_, end - at_));
   for (char c : line)
     if (!(c == '_' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-          (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80))
+          (c >= 'A' && c <= 'Z')))
       broken("the name of a class isn't one");
   at_ = end + 1;
   return line;

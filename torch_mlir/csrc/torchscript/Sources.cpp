@@ -352,12 +352,14 @@ public:
   }
 
   void word(std::string_view word) override {
-    if (words_.size() < 64)
+    // Those that matter, without a copy of a whole constant.
+    if (words_.size() < 64 || word.substr(0, 9) == "__forward")
       words_.emplace_back(word);
     methods_ += word == "def";
   }
 
   void string(std::string_view literal) override {
+    literals_.push_back(literal);
     // A type may be written as a string.
     std::size_t begin = 0;
     auto inPath = [](char c) { return isWordStart(c) || isDigit(c) || c == '.'; };
@@ -395,18 +397,33 @@ public:
       height_ = std::max(height_, height);
       blocks_ = std::max(blocks_, blocks);
       Sources::Definition &definition = definitions_[node.name];
+      if (inMethod_ && first == "def" && column == methodColumn_ && words_.size() > 1) {
+        // A name in both lists stands for a hook before the method.
+        if (!preHooks_.erase(words_[1]))
+          hooks_.erase(words_[1]);
+      }
       if (!inMethod_) {
         ++definition.lines;
+        for (const std::string &word : words_) {
+          if (word == "__forward_pre_hooks__")
+            readHooks(word, text, preHooks_);
+          else if (word == "__forward_hooks__")
+            readHooks(word, text, hooks_);
+        }
         if (definition.isEnum && !defines)
           enumMember(definition, text);
       }
     }
     words_.clear();
+    literals_.clear();
     methods_ = 0;
   }
 
   /// After the last line.
-  void end() { endMethod(); }
+  void end() {
+    endMethod();
+    endHooks();
+  }
 
 private:
   void endMethod() {
@@ -415,8 +432,45 @@ private:
     height_ = blocks_ = 0;
   }
 
+  /// Keeps the names in `NAME = ["a", "b"]`.
+  void readHooks(const std::string &list, std::string_view text,
+                 std::unordered_set<std::string> &names) const {
+    auto fail = [&] {
+      archive_.fail(record_.name, "'" + list + "' isn't a list of names");
+    };
+    auto take = [&](std::string_view token) {
+      std::size_t begin = text.find_first_not_of(" \t\n");
+      if (begin == std::string_view::npos || text.substr(begin, token.size()) != token)
+        return false;
+      text.remove_prefix(begin + token.size());
+      return true;
+    };
+    if (!take(list) || !take("=") || !take("["))
+      fail();
+    for (std::string_view literal : literals_) {
+      if (!take(literal) || (!take(",") && literal.data() != literals_.back().data()))
+        fail();
+      try {
+        names.insert(torch::jit::parseStringLiteral(torch::jit::SourceRange(), std::string(literal)));
+      } catch (const std::exception &) {
+        fail();
+      }
+    }
+    if (!take("]") || text.find_first_not_of(" \t\n") != std::string_view::npos)
+      fail();
+  }
+
+  /// libtorch takes it for granted that each hook is defined after it is listed.
+  void endHooks() {
+    for (const auto *hooks : {&preHooks_, &hooks_})
+      if (!hooks->empty())
+        archive_.fail(record_.name, "'" + nodes_[*current_].name + "' has no definition of its hook '" +
+                                        *hooks->begin() + "'");
+  }
+
   void define(std::size_t column, bool isClass) {
     endMethod();
+    endHooks();
     column_ = column;
     inMethod_ = false;
     Node node;
@@ -491,6 +545,9 @@ private:
   std::uint64_t &constantUses_;
 
   std::vector<std::string> words_;
+  std::vector<std::string_view> literals_;
+  std::unordered_set<std::string> preHooks_;
+  std::unordered_set<std::string> hooks_;
   std::vector<std::string> paths_;
   std::uint64_t methods_ = 0;
   std::optional<std::size_t> current_;
@@ -623,6 +680,8 @@ Sources::Sources(const Archive &archive) {
         record.name.substr(prefix.size(), record.name.size() - prefix.size() - suffix.size());
     std::replace(qualifier.begin(), qualifier.end(), '/', '.');
     std::string text = archive.copy(record);
+    if (!isUtf8(text))
+      archive.fail(record.name, "it isn't UTF-8");
     DefinitionListener listener(archive, record, qualifier, roots, nodes, definitions_,
                                 constantUses_);
     Scanner(archive, record, text, listener).run();

@@ -1,0 +1,26 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Changes to archives that get beyond their checksums: records are taken out, changed as what
+// they are (pickles, TorchScript, tensors, names), and put into a sound zip file again. Some
+// changes are made to the bytes of the zip file itself.
+
+#ifndef TORCH_MLIR_TORCHSCRIPT_FUZZ_MUTATOR_H
+#define TORCH_MLIR_TORCHSCRIPT_FUZZ_MUTATOR_H
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace torch_mlir::torchscript::fuzz {
+
+using Random = std::mt19937_64;
+
+/// A changed copy of `seed`. `others` is where pieces come from.
+std::string mutate(const std::string &seed, const std::vector<std::string> &others,
+                   Random &random);
+
+} // namespace torch_mlir::torchscript::fuzz
+
+#endif // TORCH_MLIR_TORCHSCRIPT_FUZZ_MUTATOR_H
