@@ -8,6 +8,7 @@ the package iree-base-compiler has to be installed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from . import ir
 from .backends import iree_passes, iree_tools
@@ -20,6 +21,13 @@ from .compiler_utils import (
 
 __all__ = ["lower", "lower_backend_form", "require"]
 
+Source = Literal["TorchFX", "TorchScript"]
+
+_PIPELINES = {
+    "TorchFX": "torchdynamo-export-to-torch-backend-pipeline",
+    "TorchScript": "torch-function-to-torch-backend-pipeline",
+}
+
 _TITLES = {
     OutputType.LINALG_ON_TENSORS: "Linalg-on-Tensors",
     OutputType.TOSA: "TOSA",
@@ -31,6 +39,7 @@ def lower(
     module: ir.Module,
     output_type: str | OutputType,
     *,
+    source: Source = "TorchFX",
     backend_legal_ops: Sequence[str] | None = None,
     extra_library: str | None = None,
     options: BackendLoweringOptions | None = None,
@@ -40,13 +49,15 @@ def lower(
     """Lower an imported module, in place.
 
     Args:
-        module: as the FX importer writes it.
+        module: as an importer writes it.
         output_type: RAW leaves the module as it is. TORCH is the Torch dialect in backend form:
             variants of operators are reduced to one, compound operators decomposed.
             LINALG_ON_TENSORS goes on to functions on builtin tensors that compute with `linalg`,
             `tensor`, `arith`, `math`, `scf` and `cf`; a few operators (sorting, scattering,
             scanning) become `tm_tensor` operations, which come in generic form. TOSA and
             STABLEHLO need an IREE with passes that lead there.
+        source: the importer. Of what comes from TorchScript, shapes and dtypes are found out, and
+            results get the types that they turn out to have.
         backend_legal_ops: operators that are not decomposed, e.g. `aten.flatten.using_ints`.
         extra_library: a file with shape and dtype functions for further operators.
         options: for the way from the backend form on.
@@ -69,8 +80,8 @@ def lower(
     require(wanted)
     run_pipeline_with_repro_report(
         module,
-        _to_backend_form(backend_legal_ops or (), extra_library),
-        "Lowering TorchFX IR -> Torch Backend IR",
+        _to_backend_form(backend_legal_ops or (), extra_library, source),
+        f"Lowering {source} IR -> Torch Backend IR",
         enable_ir_printing=enable_ir_printing,
     )
     return lower_backend_form(
@@ -135,7 +146,9 @@ def require(output_type: OutputType) -> None:
         )
 
 
-def _to_backend_form(legal: Sequence[str], extra_library: str | None) -> str:
+def _to_backend_form(
+    legal: Sequence[str], extra_library: str | None, source: Source = "TorchFX"
+) -> str:
     options = []
     if legal:
         names = [name.removeprefix("torch.") for name in legal]
@@ -147,7 +160,7 @@ def _to_backend_form(legal: Sequence[str], extra_library: str | None) -> str:
         options.append(f"extra-library={extra_library}")
     return (
         "builtin.module(func.func(torch-match-quantized-custom-ops),"
-        f"torchdynamo-export-to-torch-backend-pipeline{{{' '.join(options)}}})"
+        f"{_PIPELINES[source]}{{{' '.join(options)}}})"
     )
 
 

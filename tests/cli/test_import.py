@@ -151,13 +151,6 @@ def test_bad_input_is_1_and_one_line(program, tmp_path, capsys):
     assert not out.exists()
 
 
-def test_a_torchscript_archive_is_told_apart(tmp_path, capsys):
-    torch = pytest.importorskip("torch")
-    path = tmp_path / "model.pt"
-    torch.jit.save(torch.jit.trace(torch.nn.ReLU(), torch.ones(2)), str(path))
-    assert "TorchScript" in complaint(capsys, path)
-
-
 def test_an_output_that_cannot_be_written(program, tmp_path, capsys):
     line = complaint(capsys, program, "-o", tmp_path / "no" / "such" / "model.mlir")
     assert "cannot write" in line and "No such file or directory" in line

@@ -10,8 +10,8 @@ from ..importers.consumers import CONSUMERS
 from .errors import CommandError
 from .options import INPUTS_HELP, MODELS_HELP, command_parser, model_options, output_option
 from .programs import import_program, load_program, pytorch
-from .progress import progress
-from .references import MlirText, resolve
+from .progress import Progress, progress
+from .references import MlirText, PythonObject, SavedProgram, TorchScriptArchive, resolve
 from .streams import check_output, output, shown
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _BYTECODE_SUFFIXES = (".mlirbc", ".bc")
 _EXAMPLES = """\
 examples:
   torch-mlir import model.pt2 -o model.mlir
+  torch-mlir import model.pt --input 1x3x224x224xf32 -o model.mlirbc
   torch-mlir import 'torch.nn:Linear(3, 4)' --input '[batch]x3xf32' -o linear.mlirbc
   torch-mlir import net.py:build --input x=1x3x224x224xf32 --target iree | iree-compile - …
 """
@@ -35,10 +36,10 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
         commands,
         "import",
         help="write a model as MLIR",
-        description="Write a model as MLIR. Needs PyTorch 2.1 or newer.",
+        description="Write a model as MLIR. Needs PyTorch 2.1 or newer, but for TorchScript.",
         epilog=f"{MODELS_HELP}\n{INPUTS_HELP}\n{_EXAMPLES}",
     )
-    model_options(command, "a .pt2 file, module:Class or script.py:function, see below")
+    model_options(command, "a .pt2 or .pt file, module:Class or script.py:function, see below")
     output_option(command, "where to write the module, - for standard output (default)")
     command.add_argument(
         "--emit",
@@ -48,8 +49,15 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
     command.add_argument(
         "--output-type",
         choices=_OUTPUT_TYPES,
-        default="raw",
-        help="how far to lower it (default: %(default)s)",
+        help="how far to lower it (default: raw; torch, which is functions on values, for "
+        "TorchScript, whose raw form is its objects and all their methods)",
+    )
+    command.add_argument(
+        "--raw",
+        dest="output_type",
+        action="store_const",
+        const="raw",
+        help="the same as --output-type raw",
     )
     command.add_argument("--func-name", default="main", metavar="NAME", help="the function's name")
     command.add_argument(
@@ -83,24 +91,36 @@ def execute(arguments: argparse.Namespace) -> None:
     if isinstance(reference, MlirText):
         raise CommandError(f"{shown(arguments.model)}: is MLIR, not a model of PyTorch's")
     with progress() as step:
-        step.step("load PyTorch")
-        with pytorch(reference, arguments) as torch:
-            from .values import Values
+        if isinstance(reference, TorchScriptArchive):
+            from .torchscript import import_archive
 
-            values = Values(arguments.seed, torch)
-            program = load_program(reference, arguments, values, step)
-            module = import_program(
-                program,
-                arguments,
-                step,
-                output_type=arguments.output_type,
-                func_name=arguments.func_name,
-                target=arguments.target,
-                symbolic_shapes=arguments.symbolic_shapes,
-            )
+            step.step(f"import {shown(reference.text)}")
+            module = import_archive(reference, arguments, arguments.output_type or "torch")
+        else:
+            module = _of_pytorch(reference, arguments, step)
         step.step(f"write {arguments.output}")
         with output(arguments.output) as file:
             write(module, file, emit, arguments.locations)
+
+
+def _of_pytorch(
+    reference: SavedProgram | PythonObject, arguments: argparse.Namespace, step: Progress
+) -> ir.Module:
+    step.step("load PyTorch")
+    with pytorch(reference, arguments) as torch:
+        from .values import Values
+
+        values = Values(arguments.seed, torch)
+        program = load_program(reference, arguments, values, step)
+        return import_program(
+            program,
+            arguments,
+            step,
+            output_type=arguments.output_type or "raw",
+            func_name=arguments.func_name,
+            target=arguments.target,
+            symbolic_shapes=arguments.symbolic_shapes,
+        )
 
 
 def write(module: ir.Module, file: IO[bytes], emit: str, locations: bool) -> None:

@@ -18,7 +18,7 @@ from .options import (
     output_option,
 )
 from .progress import progress
-from .references import resolve
+from .references import MlirText, resolve
 from .streams import check_output, shown, write_text
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def execute(arguments: argparse.Namespace) -> None:
         target = "iree" if arguments.backend == "iree" else None
         module, program = load_module(reference, arguments, step, target)
         if arguments.compare and program is None:
-            raise CommandError(f"{name}: --compare needs a program of PyTorch's, and this is MLIR")
+            kind = "MLIR" if isinstance(reference, MlirText) else "TorchScript"
+            raise CommandError(f"{name}: --compare needs a program to export, and this is {kind}")
         step.step(f"compile for {arguments.backend}")
         call = _function(name, module, arguments)
         step.step("run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 
+from .modules import load_module
 from .options import (
     ANY_MODEL,
     ANY_MODEL_HELP,
@@ -12,9 +13,8 @@ from .options import (
     model_options,
     output_option,
 )
-from .programs import import_program, load_program, parse_mlir, pytorch
 from .progress import progress
-from .references import MlirText, resolve
+from .references import resolve
 from .streams import check_output, shown, write_text
 
 _EXAMPLES = """\
@@ -51,17 +51,7 @@ def execute(arguments: argparse.Namespace) -> None:
     check_output(arguments.output)
     reference = resolve(arguments.model)
     with progress() as step:
-        if isinstance(reference, MlirText):
-            step.step(f"parse {shown(reference.text)}")
-            module = parse_mlir(reference)
-        else:
-            step.step("load PyTorch")
-            with pytorch(reference, arguments) as torch:
-                from .values import Values
-
-                values = Values(arguments.seed, torch)
-                program = load_program(reference, arguments, values, step)
-                module = import_program(program, arguments, step)
+        module, _ = load_module(reference, arguments, step)
         step.step(f"write {arguments.output}")
         title = shown(reference.text)
         write_text(arguments.output, page.html_page(graph.of_module(module), title))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from .programs import Program, import_program, load_program, parse_mlir, pytorch
 from .progress import Progress
-from .references import MlirText, Reference
+from .references import MlirText, Reference, TorchScriptArchive
+from .streams import shown
 
 if TYPE_CHECKING:
     from .. import ir
@@ -20,7 +21,7 @@ def load_module(
     progress: Progress,
     target: str | None = None,
 ) -> tuple[ir.Module, Program | None]:
-    """The module, and the program that it was imported from; None for a file of MLIR.
+    """The module, and the program that it was imported from; None for MLIR and TorchScript.
 
     Raises:
         CommandError: the model can't be read, exported or imported.
@@ -28,6 +29,11 @@ def load_module(
     if isinstance(reference, MlirText):
         progress.step(f"read {reference.text}")
         return parse_mlir(reference), None
+    if isinstance(reference, TorchScriptArchive):
+        from .torchscript import import_archive
+
+        progress.step(f"import {shown(reference.text)}")
+        return import_archive(reference, options, "torch"), None
     progress.step("load PyTorch")
     with pytorch(reference, options) as torch:
         from .values import Values

@@ -28,6 +28,7 @@ inputs:
 MODELS_HELP = """\
 models:
   model.pt2                a program that torch.export.save wrote; - reads one from a pipe
+  model.pt                 TorchScript that torch.jit.save wrote, or -; no PyTorch is needed
   module:Class             a torch.nn.Module of an importable module; arguments are Python
                            literals, as in 'torch.nn:Linear(3, out_features=4, bias=False)'
   script.py:function       what a function in a file returns: a module, a tuple (module,
@@ -37,7 +38,7 @@ models:
   mode unless --train is given. What the script prints goes to the standard error.
 """
 
-ANY_MODEL = "a .pt2, .mlir or .mlirbc file, module:Class or script.py:function"
+ANY_MODEL = "a .pt2, .pt, .mlir or .mlirbc file, module:Class or script.py:function"
 """What MODEL is for the commands that read MLIR too; their epilog tells more."""
 
 ANY_MODEL_HELP = f"""\
@@ -96,6 +97,32 @@ def model_options(parser: argparse.ArgumentParser, model_help: str) -> None:
         "--mutation",
         action="store_true",
         help="import writes to inputs as such, not as additional results",
+    )
+    _torchscript_options(parser)
+
+
+def _torchscript_options(parser: argparse.ArgumentParser) -> None:
+    """How TorchScript is read and imported."""
+    group = parser.add_argument_group("reading TorchScript")
+    group.add_argument(
+        "--method",
+        dest="methods",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a method to import, forward by default; repeated for several. "
+        "--input is about the first",
+    )
+    group.add_argument(
+        "--no-freeze",
+        action="store_true",
+        help="keep parameters as global variables rather than constants",
+    )
+    group.add_argument(
+        "--torch-version",
+        metavar="X.Y",
+        help="the PyTorch that saved it, e.g. 2.6 (default: the installed one's, else the newest "
+        "that has its operators)",
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What MODEL names: a saved program, MLIR, or an object of a Python module or script."""
+"""What MODEL names: a saved program, TorchScript, MLIR, or an object of a Python module."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .streams import read_file, read_standard_input, shown
 
 _BYTECODE = b"ML\xefR"
 _MLIR_SUFFIXES = (".mlir", ".mlirbc", ".bc")
+_TORCHSCRIPT_SUFFIXES = (".pt", ".pth", ".ptl", ".ts")
 _CALL = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\s*(?P<arguments>\(.*\))?\s*\Z", re.DOTALL)
 
 
@@ -29,6 +30,14 @@ class SavedProgram:
 
     text: str
     source: str | io.BytesIO
+
+
+@dataclass(frozen=True)
+class TorchScriptArchive:
+    """What torch.jit.save wrote, or what was written before it: a path, or all of its bytes."""
+
+    text: str
+    source: str | bytes
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class PythonObject:
             raise CommandError(f"{self.text}: {user_error(error)}") from error
 
 
-Reference = SavedProgram | MlirText | PythonObject
+Reference = SavedProgram | TorchScriptArchive | MlirText | PythonObject
 
 
 def resolve(text: str) -> Reference:
@@ -160,7 +169,8 @@ def _file(path: str) -> Reference:
         return MlirText(path, read_file(path))
     if path.endswith(".py") and os.path.exists(path):
         raise CommandError(f"{path}: say which function or class of it, as in {path}:model")
-    _check_archive(path, path)
+    if _is_torchscript(path, path):
+        return TorchScriptArchive(path, path)
     return SavedProgram(path, path)
 
 
@@ -176,14 +186,23 @@ def _of_bytes(text: str, data: bytes) -> Reference:
         if re.search(r"\b(module|func\.func)\b", decoded):
             return MlirText(text, data)
     source = io.BytesIO(data)
-    _check_archive(text, source)
+    if _is_torchscript(text, source):
+        return TorchScriptArchive(text, data)
     source.seek(0)
     return SavedProgram(text, source)
 
 
-def _check_archive(text: str, source: str | io.BytesIO) -> None:
-    """Is it a saved program at all? PyTorch's own messages don't tell."""
+def _is_torchscript(text: str, source: str | io.BytesIO) -> bool:
+    """Whether an archive is TorchScript, rather than a program; by what it holds.
+
+    What is called .pt is left to the importer of TorchScript, which tells more of files that are
+    damaged or of another kind.
+
+    Raises:
+        CommandError: it is neither, which PyTorch's own messages don't tell.
+    """
     name = shown(text)
+    is_called_pt = text.endswith(_TORCHSCRIPT_SUFFIXES)
     try:
         with zipfile.ZipFile(source) as archive:
             # zipfile also takes the last archive within one that is cut short: programs hold
@@ -194,15 +213,18 @@ def _check_archive(text: str, source: str | io.BytesIO) -> None:
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror or error}") from error
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        if is_called_pt:
+            return True
         raise CommandError(
             f"{name}: not a .pt2 archive, or one that is cut short: it is no whole zip file"
         ) from error
     if "constants.pkl" in members and "data.pkl" in members:
-        raise CommandError(
-            f"{name}: a TorchScript archive; this command reads what torch.export.save wrote"
-        )
+        return True
+    if "data.pkl" in members and is_called_pt:
+        return True
     if "data.pkl" in members:
         raise CommandError(
             f"{name}: holds what torch.save wrote, weights or a pickled module; "
             "torch.export.save writes programs"
         )
+    return False

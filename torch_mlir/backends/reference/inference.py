@@ -461,6 +461,7 @@ _SPECIAL: Mapping[str, Special] = {
     "torch.prim.GetAttr": Inference._attribute,
     "torch.prim.CallMethod": Inference._calls,
     "torch.prim.Uninitialized": Inference._nothing,
+    "torch.prim.Print": Inference._nothing,
     "torch.global_slot.get": Inference._slot,
     "torch.global_slot.set": Inference._nothing,
     "torch.prim.SetAttr": Inference._nothing,
