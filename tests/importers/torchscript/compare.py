@@ -77,8 +77,6 @@ class _Loaded:
             inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             if name == "Future":
                 return self._type(inner[0])
-            if name == "Final":
-                return self._type(inner[0])
             contained = [self._type(part) for part in inner if ast.unparse(part) != "()"]
             word = name.lower()
             if word in ("optional", "list", "dict", "tuple", "union"):
@@ -145,14 +143,15 @@ def _class_definition(prefix: str, text: str) -> _Class:
     found = _Class(f"{prefix}.{match[1]}", match[2])
     for line in members:
         member = line.strip()
+        if " : Final[" in member:
+            # Constants stand in the code, not in objects.
+            continue
         if method := re.match(r"def (\w+)\(", member):
             found.methods.append(method[1])
-        elif annotated := re.match(r'__annotations__\["(.*)"\] = (.*)', member):
+        elif annotated := re.match(r'__annotations__\["(.*)"\] = (.*)', member) or re.match(
+            r"(\w+) : (.*)", member
+        ):
             found.attributes[annotated[1]] = annotated[2]
-        elif annotated := re.match(r"(\w+) : (.*)", member):
-            # Constants stand in the code, not in objects.
-            if not annotated[2].startswith("Final["):
-                found.attributes[annotated[1]] = annotated[2]
     return found
 
 

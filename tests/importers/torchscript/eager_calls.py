@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from archives import Case
+from torch.utils._pytree import tree_flatten
 
 Call = Callable[[str, Sequence[Any]], Any]
 
 
-def hold(case: Case, archive: bytes, call: Call) -> None:
+def hold(case: Case, archive: bytes, call: Call, *, flat: bool = False) -> None:
     """Make a case's calls with PyTorch and with `call`, in one order, and compare.
 
-    `call` takes a method's name and all of its arguments, default ones included.
+    `call` takes a method's name and all of its arguments, default ones included. Where it gives
+    what containers hold rather than the containers (`flat`), the elements are compared.
     """
     loaded = torch.jit.load(io.BytesIO(archive))
     for method, runs in case.calls.items():
@@ -29,7 +32,10 @@ def hold(case: Case, archive: bytes, call: Call) -> None:
             with torch.no_grad():
                 expected = getattr(loaded, method)(*given)
             torch.manual_seed(0)
-            same(f"{method}{run}", call(method, own), expected)
+            result = call(method, own)
+            if flat:
+                result, expected = tree_flatten(result)[0], tree_flatten(expected)[0]
+            same(f"{method}{run}", result, expected)
             # What a call writes to its arguments, both write.
             same(f"the arguments of {method}{run}", own[: len(given)], given)
 
@@ -67,6 +73,7 @@ def same(what: str, ours: Any, theirs: Any) -> None:
             same(f"{what}[{key!r}]", ours[key], value)
     elif isinstance(theirs, float):
         assert type(ours) is float, what
-        assert ours == theirs or (ours != ours and theirs != theirs), f"{what}: {ours}, {theirs}"
+        both_nan = math.isnan(ours) and math.isnan(theirs)
+        assert ours == theirs or both_nan, f"{what}: {ours}, not {theirs}"
     else:
         assert type(ours) is type(theirs) and ours == theirs, f"{what}: {ours!r}, not {theirs!r}"

@@ -34,9 +34,11 @@ class Submodules(Module):
 
 @scripted((torch.ones(2),))
 class SharedSubmodule(Module):
+    """One object in three places; what isn't scripted yet, PyTorch would copy for each."""
+
     def __init__(self):
         super().__init__()
-        self.first = Scale(2.0)
+        self.first = torch.jit.script(Scale(2.0))
         self.same = self.first
         self.others = ModuleList([self.first, Scale(5.0)])
 
