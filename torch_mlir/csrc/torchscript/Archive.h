@@ -51,9 +51,9 @@ struct Limits {
   std::uint32_t sourceExpressionDepth = 256;
   std::uint32_t sourceBlockDepth = 128;
   /// How deep the compiler may get: a module's class needs those of its submodules, and so on,
-  /// and each method on the way counts the depth of its blocks and expressions, and 8. At most
-  /// two kilobytes of stack go with each.
-  std::uint32_t sourceRecursion = std::uint32_t(1) << 15;
+  /// and each method on the way counts the depth of its blocks and expressions, and 8. The
+  /// stack that a thread has left is a limit, too; see DeepStack.h.
+  std::uint32_t sourceRecursion = std::uint32_t(1) << 13;
 };
 
 /// An archive that is broken, isn't TorchScript, or exceeds a limit. The message names the file

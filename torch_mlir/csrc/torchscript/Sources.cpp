@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include <pthread.h>
+
 namespace torch_mlir::torchscript {
 namespace {
 
@@ -28,6 +30,9 @@ namespace {
 constexpr std::uint32_t mostEmptyLines = 1000;
 /// What a definition or method costs the stack besides its blocks and expressions, in levels.
 constexpr std::uint32_t definitionLevels = 8;
+/// More than the parser and the compiler use for a level in any build, and what is left to others.
+constexpr std::size_t stackPerLevel = std::size_t(6) << 10;
+constexpr std::size_t stackBesides = std::size_t(1) << 20;
 /// Types in a NamedTuple, counting those of the NamedTuples in it. libtorch walks over them all
 /// to compare two.
 constexpr std::uint64_t mostFields = 1 << 20;
@@ -558,6 +563,19 @@ private:
   std::uint32_t blocks_ = 0;
 };
 
+/// Levels of recursion for which this thread has stack left.
+std::uint64_t levelsOfStack() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+    return 0;
+  void *end = nullptr;
+  std::size_t size = 0;
+  pthread_attr_getstack(&attributes, &end, &size);
+  pthread_attr_destroy(&attributes);
+  std::size_t left = static_cast<const char *>(__builtin_frame_address(0)) - static_cast<char *>(end);
+  return left < stackBesides ? 0 : (left - stackBesides) / stackPerLevel;
+}
+
 /// Refuses definitions that need one another so deeply, or NamedTuples that hold so many others,
 /// that libtorch wouldn't come back from them.
 void checkNeeds(const Archive &archive, std::vector<Node> &nodes) {
@@ -592,6 +610,7 @@ void checkNeeds(const Archive &archive, std::vector<Node> &nodes) {
   std::vector<std::uint64_t> levels; // of each component and what it needs
   std::vector<std::uint64_t> fields(nodes.size(), 1);
   std::uint32_t next = 0;
+  std::uint64_t limit = std::min<std::uint64_t>(archive.limits().sourceRecursion, levelsOfStack());
   auto finish = [&](std::uint32_t root) {
     auto id = static_cast<std::uint32_t>(levels.size());
     std::size_t begin = stack.size();
@@ -615,11 +634,10 @@ void checkNeeds(const Archive &archive, std::vector<Node> &nodes) {
       fields[stack[i]] = std::min(size, mostFields);
     }
     levels.push_back(own + below);
-    if (levels.back() > archive.limits().sourceRecursion)
-      archive.fail(nodes[root].record->name,
-                   "'" + nodes[root].name +
-                       "' and what it needs go deeper than the limit of " +
-                       std::to_string(archive.limits().sourceRecursion) + " levels");
+    if (levels.back() > limit)
+      archive.fail(nodes[root].record->name, "'" + nodes[root].name +
+                                                 "' and what it needs go deeper than the limit of " +
+                                                 std::to_string(limit) + " levels");
     stack.resize(begin);
   };
   for (std::uint32_t start = 0; start < nodes.size(); ++start) {
