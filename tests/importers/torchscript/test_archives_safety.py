@@ -479,6 +479,14 @@ def test_members_of_enums_have_to_exist():
         assert "enum '__torch__.E' has no member" in error_of(with_enum(value))
 
 
+@pytest.mark.parametrize("member", ["C : int", "C : a == b", "C == 1", 'C : "="', "C"])
+def test_members_of_enums_have_to_have_values(member):
+    bad = WITH_ATTRIBUTE.format("__torch__.E") + ENUM + f"  {member}\n"
+    value = found("__torch__", "E") + integer(1) + b"R"
+    error = error_of(archive({"code/__torch__.py": bad, "data.pkl": attribute(value)}))
+    assert "a member of enum '__torch__.E' has no value" in error
+
+
 # TorchScript.
 
 
@@ -505,6 +513,8 @@ def returning(expression: str) -> bytes:
         ("'x", "a string isn't terminated"),
         ("'''x\n\n", "a string isn't terminated"),
         ("x\0", "it holds a zero byte"),
+        ("x[]", "a subscript without an index"),
+        ("x.y()[ \n ]", "a subscript without an index"),
         ("'" + "\\n" * (1 << 19) + "'", "too many escapes"),
     ],
 )
@@ -582,6 +592,13 @@ def test_definitions_of_one_name_are_refused():
 def test_hooks_that_arent_defined_are_refused(hooks, message):
     source = SOURCE.replace("  def", f"  {hooks}\n  def")
     assert message in error_of(archive({"code/__torch__.py": source}))
+
+
+@pytest.mark.parametrize("parameters", ["", " ", "*", "*, x: int"])
+def test_methods_have_to_have_a_self(parameters):
+    source = SOURCE + f"  def f({parameters}) -> int:\n    return 1\n"
+    error = error_of(archive({"code/__torch__.py": source}))
+    assert "method 'f' of '__torch__.M' has no parameter 'self'" in error
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,9 @@ private:
   std::size_t column_ = 0;
   std::string path_;
   bool afterDot_ = false;
+  /// Whether an expression may end with this token, and with the one before it.
+  bool ends_ = false;
+  bool ended_ = false;
 };
 
 void Scanner::close(char bracket) {
@@ -255,6 +258,8 @@ void Scanner::run() {
     empty = 0;
     if (!inStatement_)
       startStatement(at_ - lineStart);
+    ended_ = ends_;
+    ends_ = false;
 
     if (isWordStart(c) || isDigit(c)) {
       std::size_t begin = at_;
@@ -262,6 +267,7 @@ void Scanner::run() {
         ++at_;
       std::string_view word = text_.substr(begin, at_ - begin);
       listener_.word(word);
+      ends_ = !isKeyword(word);
       if (!afterDot_ && isKeyword(word)) {
         endPath();
         link();
@@ -286,6 +292,7 @@ void Scanner::run() {
     case '\'':
     case '"':
       string();
+      ends_ = true;
       continue;
     case '#': // "# type:", after which come tokens
       at_ += 7;
@@ -295,6 +302,9 @@ void Scanner::run() {
       open(')');
       break;
     case '[':
+      // The compiler looks at the first index of every subscript.
+      if (ended_ && text_.substr(std::min(text_.find_first_not_of(" \t\r\v\f\n", at_ + 1), text_.size()), 1) == "]")
+        fail("there is a subscript without an index");
       open(']');
       break;
     case '{':
@@ -304,6 +314,7 @@ void Scanner::run() {
     case ']':
     case '}':
       close(c);
+      ends_ = true;
       break;
     case ',':
       levels_.back().highest = std::max(levels_.back().highest, levels_.back().height);
@@ -406,6 +417,8 @@ public:
         // A name in both lists stands for a hook before the method.
         if (!preHooks_.erase(words_[1]))
           hooks_.erase(words_[1]);
+        if (isClass_)
+          checkSelf(text);
       }
       if (!inMethod_) {
         ++definition.lines;
@@ -435,6 +448,16 @@ private:
     if (current_)
       nodes_[*current_].levels += std::uint64_t(height_) + blocks_;
     height_ = blocks_ = 0;
+  }
+
+  /// libtorch skips the first parameter of methods without looking whether there is one.
+  void checkSelf(std::string_view text) const {
+    std::size_t at = text.find('(');
+    if (at != std::string_view::npos)
+      at = text.find_first_not_of(" \t\r\v\f\n", at + 1);
+    if (at == std::string_view::npos || !isWordStart(text[at]))
+      archive_.fail(record_.name, "method '" + words_[1] + "' of '" + nodes_[*current_].name +
+                                      "' has no parameter 'self'");
   }
 
   /// Keeps the names in `NAME = ["a", "b"]`.
@@ -477,6 +500,7 @@ private:
     endMethod();
     endHooks();
     column_ = column;
+    isClass_ = isClass;
     inMethod_ = false;
     Node node;
     node.name = qualifier_ + "." + (words_.size() > 1 ? words_[1] : std::string());
@@ -494,12 +518,17 @@ private:
     nodes_.push_back(std::move(node));
   }
 
-  /// Keeps the value of `NAME = value`, as libtorch's importEnum has it.
+  /// Keeps the value of `NAME = value`, as libtorch's importEnum has it, which takes it for
+  /// granted that there is one.
   void enumMember(Sources::Definition &definition, std::string_view text) const {
-    std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos)
-      return;
-    text.remove_prefix(equals + 1);
+    std::size_t end = 0;
+    while (end < text.size() && (isWordStart(text[end]) || isDigit(text[end])))
+      ++end;
+    while (end < text.size() && isBlank(text[end]))
+      ++end;
+    if (end == 0 || end + 1 >= text.size() || text[end] != '=' || text[end + 1] == '=')
+      archive_.fail(record_.name, "a member of enum '" + nodes_[*current_].name + "' has no value");
+    text.remove_prefix(end + 1);
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
       text.remove_prefix(1);
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
@@ -557,6 +586,7 @@ private:
   std::uint64_t methods_ = 0;
   std::optional<std::size_t> current_;
   std::size_t column_ = 0;
+  bool isClass_ = false;
   bool inMethod_ = false;
   std::size_t methodColumn_ = 0;
   std::uint32_t height_ = 0;

@@ -8,6 +8,7 @@
 #include "miniz.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <exception>
 #include <string_view>
@@ -185,14 +186,14 @@ void mutatePickle(std::string &bytes, const std::string &other, Random &random) 
 
 void mutateText(std::string &text, const std::string &other, Random &random) {
   static const std::vector<std::string> pieces = {
-      "(", ")", "[", "]", "{", "}", ",", ":", ".", "=", "+", "-", "*", "**", "//", "not ", "~",
+      "(", ")", "[", "]", "{", "}", "()", "[]", "[0]", "(x)", ",", ":", ".", "=", "+", "-", "*", "**", "//", "not ", "~",
       " if ", " else ", " for ", " in ", " and ", " is ", "elif x:\n", "while True:\n  ", "'", "\"",
       "'''", "\\", "\\\n", "\n", "\n  ", "\n    ", "#", "# type: (int) -> int\n", "->", "lambda",
       "0", "1", "-1", "9223372036854775807", "9223372036854775808", "1e999", "1j", "0x", "nan",
       "inf", "None", "True", "self", "Tensor", "int", "float", "str", "bool", "List", "Dict",
       "Optional", "Tuple", "Union", "Future", "Any", "NoneType", "torch.", "ops.", "CONSTANTS.c0",
       "CONSTANTS.c1", "annotate(", "unchecked_cast(", "uninitialized(", "fork(", "__torch__.",
-      "class A(Module):\n  ", "class A(Enum):\n  a = 1\n", "class A(NamedTuple):\n  x : int\n",
+      "def f():\n    return 1\n", "del x[0]\n", "x[0] += 1\n", "class A(Module):\n  ", "class A(Enum):\n  a = 1\n", "class A(NamedTuple):\n  x : int\n",
       "class A(Interface):\n  ", "def f(self) -> int:\n    return 1\n", "return ", "raise ",
       "assert ", "del ", "pass\n", "break\n", "continue\n", "global ", "with ", "import ", "@",
       "__parameters__", "__buffers__", "__annotations__", "__forward_hooks__", "__constants__",
