@@ -22,7 +22,14 @@
           matrix
           ;
       };
-      native = import ./pkgs/native { inherit toolchain python; };
+      libtorch = import ./pkgs/libtorch {
+        inherit toolchain python fetch;
+        inherit (native) nativeSource;
+      };
+      native = import ./pkgs/native {
+        inherit toolchain python;
+        libtorch = libtorch.packages.libtorch-2_6;
+      };
       wheels = import ./pkgs/wheel {
         inherit
           toolchain
@@ -100,7 +107,7 @@
     in
     {
       packages = elsewhere.packages // {
-        ${system} = perRow // {
+        ${system} = perRow // libtorch.packages // {
           default = perRow."wheel-torch${row.name}";
           inherit (wheels) audit;
           demo = checks.demo.demoFor row;
@@ -124,6 +131,9 @@
         tests = apps.program "run-tests" (checks.tests.runnerFor row);
       };
       formatter.${system} = import ./pkgs/shell/formatter.nix { inherit toolchain python; };
-      lib = { inherit matrix; };
+      lib = {
+        inherit matrix;
+        inherit (libtorch) libtorchFrom;
+      };
     };
 }

@@ -39,7 +39,7 @@ file(GLOB_RECURSE _files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/torch_m
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.txt"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.json"
   "${CMAKE_SOURCE_DIR}/torch_mlir/py.typed")
-list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate|emit_cpp)\\.py$|__pycache__")
+list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate(_rows)?|emit_(rows_)?cpp)\\.py$|__pycache__")
 declare_mlir_python_sources(TorchMLIRPythonSources
   ROOT_DIR "${CMAKE_SOURCE_DIR}/torch_mlir"
   SOURCES ${_files})
@@ -116,13 +116,21 @@ torch_mlir_export_only(TorchMLIRExtensions extension.map)
 set_target_properties(TorchMLIRAggregateCAPI TorchMLIRExtensions PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON)
 
+include(TorchMLIRJitIrImporter)
+
 # What is native in the package: a line for each shared object, with the
 # extension modules that it holds. By it modules are found and leftovers of
 # other versions told apart.
 list(JOIN _modules " " _modules_text)
+set(_importer_line)
+set(_importer)
+if(TORCH_MLIR_HAS_JIT_IR_IMPORTER)
+  set(_importer _jit_ir_importer)
+  set(_importer_line "$<TARGET_FILE_NAME:TorchMLIRJitIrImporter> ${_importer}\n")
+endif()
 file(GENERATE OUTPUT "${_package}/_mlir_libs/shared_objects.txt" CONTENT
   "$<TARGET_FILE_NAME:TorchMLIRAggregateCAPI>\n\
-$<TARGET_FILE_NAME:TorchMLIRExtensions> ${_modules_text}\n")
+$<TARGET_FILE_NAME:TorchMLIRExtensions> ${_modules_text}\n${_importer_line}")
 
 # Puts the Python files together.
 foreach(_target IN LISTS _pure)
@@ -136,7 +144,7 @@ add_mlir_python_modules(TorchMLIRPythonModules
 add_dependencies(TorchMLIRPythonModules TorchMLIRAggregateCAPI TorchMLIRExtensions)
 
 # Type stubs.
-set(_stubs _mlir/__init__ _mlir/ir _mlir/passmanager _mlir/rewrite ${_modules})
+set(_stubs _mlir/__init__ _mlir/ir _mlir/passmanager _mlir/rewrite ${_modules} ${_importer})
 list(REMOVE_ITEM _stubs _mlir)
 list(TRANSFORM _stubs REPLACE "(.+)" "${_package}/_mlir_libs/\\1.pyi")
 add_custom_command(
@@ -144,11 +152,16 @@ add_custom_command(
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" "${_package}"
     --output "${_package}/_mlir_libs"
   DEPENDS "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" TorchMLIRExtensions
+    "$<$<BOOL:${TORCH_MLIR_HAS_JIT_IR_IMPORTER}>:TorchMLIRJitIrImporter>"
     TorchMLIRPythonModules.sources.MLIRPythonSources.Core.Python
   COMMENT "Writing type stubs of the extension modules"
   VERBATIM)
 add_custom_target(TorchMLIRTypeStubs ALL DEPENDS ${_stubs})
 add_dependencies(TorchMLIRPythonModules TorchMLIRTypeStubs)
+if(TORCH_MLIR_HAS_JIT_IR_IMPORTER)
+  add_dependencies(TorchMLIRTypeStubs TorchMLIRJitIrImporter)
+  add_dependencies(TorchMLIRPythonModules TorchMLIRJitIrImporter)
+endif()
 
 install(TARGETS TorchMLIRExtensions
   LIBRARY DESTINATION torch_mlir/_mlir_libs COMPONENT TorchMLIRPythonModules)

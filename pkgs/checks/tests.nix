@@ -25,6 +25,7 @@
             "torch"
             "models"
             "architectures"
+            "build"
           ];
           python = cpython;
           wheels = [ (wheels.wheelFor row cpython).installed ];

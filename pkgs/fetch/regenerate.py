@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Pins Debian packages in debian.json: pool path, sha256 and version, by suite.
 
+A name "src:NAME" pins the original archive of a source package, as upstream
+released it less what Debian leaves out.
+
 The packages of the file are looked up in the suites' main archives, on the
 mirror that apt is configured with (``TORCH_MLIR_MIRROR`` names another), and
 written back. Only a stable release's main suite is asked: what is in one stays
@@ -15,6 +18,7 @@ import hashlib
 import json
 import lzma
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -37,6 +41,26 @@ def stanzas(index: str) -> dict[str, dict[str, str]]:
         if "Package" in fields:
             packages[fields["Package"]] = fields
     return packages
+
+
+def original_archive(paragraphs: str, name: str) -> dict[str, str]:
+    """The pin of a source package's original archive, from a ``Sources`` index (deb822).
+
+    Of several versions the last is taken, as apt does. Raises SystemExit if there is none.
+    """
+    pin: dict[str, str] = {}
+    for paragraph in paragraphs.split("\n\n"):
+        if not paragraph.startswith(f"Package: {name}\n"):
+            continue
+        fields = dict(re.findall(r"^(\S+):((?: .*)?(?:\n .*)*)", paragraph, re.MULTILINE))
+        for line in fields["Checksums-Sha256"].splitlines():
+            if found := re.fullmatch(r" *([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.\w+)", line):
+                pin["path"] = f"{fields['Directory'].strip()}/{found[2]}"
+                pin["sha256"] = found[1]
+                pin["version"] = fields["Version"].strip()
+    if not pin:
+        raise SystemExit(f"no source package {name} with an original archive")
+    return pin
 
 
 def nar_hash(folder: Path) -> str:
@@ -111,7 +135,14 @@ def main() -> int:
             index = Path(scratch, suite)
             download(mirrors, f"dists/{suite}/main/binary-amd64/Packages.xz", index)
             found = stanzas(lzma.decompress(index.read_bytes()).decode())
+            sources = ""
+            if any(name.startswith("src:") for name in packages):
+                download(mirrors, f"dists/{suite}/main/source/Sources.xz", index)
+                sources = lzma.decompress(index.read_bytes()).decode()
             for name, pin in packages.items():
+                if name.startswith("src:"):
+                    pin.update(original_archive(sources, name.removeprefix("src:")))
+                    continue
                 if name not in found:
                     raise SystemExit(f"{suite} has no package {name}")
                 pin["path"] = found[name]["Filename"]

@@ -3,7 +3,12 @@
 # Two derivations, so that an edit of a Python file rebuilds no C++: `compiled`
 # sees C++, CMake and the operator table alone; `baseWheel` packs what it made
 # together with the Python files.
-{ toolchain, python }:
+{
+  toolchain,
+  python,
+  # the selective libtorch that the importer is linked with
+  libtorch,
+}:
 let
   inherit (builtins)
     any
@@ -36,10 +41,10 @@ let
     "CMakeLists\\.txt"
     "cmake/.*"
     "torch_mlir/csrc/.*|.*\\.td"
-    "torch_mlir/operators/(table\\.txt|emit_cpp\\.py|_table\\.py)"
+    "torch_mlir/operators/(table\\.txt|rows\\.tsv|emit_(rows_)?cpp\\.py|_(table|rows)\\.py)"
   ];
   # What writes data or C++ is no part of the package.
-  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate|emit_cpp)\\.py" [
+  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows)?|emit_(rows_)?cpp)\\.py" [
     "pyproject\\.toml|README\\.md|LICENSE"
     "torch_mlir/.*\\.(py|pyi|txt|json|typed|js|css)"
   ];
@@ -57,33 +62,18 @@ rec {
   # <out>/torch_mlir: shared objects, MLIR's Python files, stubs.
   compiled =
     interpreter:
-    toolchain.sh "torch-mlir-compiled-${interpreter.tag}"
+    toolchain.compiling (environment interpreter) "torch-mlir-compiled-${interpreter.tag}"
       {
         src = nativeSource;
-        env = environment interpreter;
-        inherit (toolchain) compiler busybox;
-        # Ninja starts every command with /bin/sh, and there is none in a build.
-        # A name of the same length takes its place, where a build may write.
-        replaceShell = ''
-          import pathlib, sys
-          program = pathlib.Path(sys.argv[1]).read_bytes()
-          assert program.count(b"/bin/sh\0") == 1
-          pathlib.Path(sys.argv[2]).write_bytes(program.replace(b"/bin/sh\0", b"/tmp/sh\0"))
-        '';
+        inherit libtorch;
       }
       ''
-        export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
-        export ZIG_GLOBAL_CACHE_DIR=$PWD/cache ZIG_LOCAL_CACHE_DIR=$PWD/cache
-        export PATH=$PWD/bin:$env/bin:$compiler/bin:$PATH
-        mkdir bin
-        ln -s $busybox/bin/sh /tmp/sh
-        $env/bin/python3 -c "$replaceShell" $env/bin/ninja bin/ninja
-        chmod 755 bin/ninja
         cmake -S $src -B build -G Ninja \
           -DCMAKE_BUILD_TYPE=Release \
           -DCMAKE_C_COMPILER=$compiler/bin/cc \
           -DCMAKE_CXX_COMPILER=$compiler/bin/c++ \
           -DTORCH_MLIR_TOOLCHAIN_LINKS_RUNTIME=ON \
+          -DSelectiveLibtorch_DIR=$libtorch/lib/cmake/SelectiveLibtorch \
           -DPython3_EXECUTABLE=$env/bin/python3
         ninja -C build -j ''${NIX_BUILD_CORES:-1}
         cmake --install build --prefix $out --component TorchMLIRPythonModules

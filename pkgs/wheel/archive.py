@@ -74,8 +74,17 @@ def _deb_members(data: bytes) -> Iterator[tuple[str, bytes]]:
         position += 60 + size + size % 2
 
 
+def _tar_members(data: bytes, member: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a tar archive, compressed or not, whose names match a glob."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        for entry in archive:
+            inside = posixpath.normpath(entry.name)
+            if fnmatchcase(inside, member) and (file := archive.extractfile(entry)):
+                yield inside, file.read()
+
+
 def read_member(package: Path, member: str) -> tuple[str, bytes]:
-    """A file of a wheel or a Debian package, by a glob that one name matches.
+    """A file of a wheel, a Debian package or a source archive, by a glob that one name matches.
 
     Returns:
         Its name in the package and its bytes.
@@ -87,15 +96,13 @@ def read_member(package: Path, member: str) -> tuple[str, bytes]:
         with zipfile.ZipFile(package) as archive:
             names = [name for name in archive.namelist() if fnmatchcase(name, member)]
             found = [(name, archive.read(name)) for name in names]
+    elif tarfile.is_tarfile(package):
+        found = list(_tar_members(package.read_bytes(), member))
     else:
         found = []
         for name, data in _deb_members(package.read_bytes()):
             if name.startswith("data.tar"):
-                with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-                    for entry in archive:
-                        inside = posixpath.normpath(entry.name)
-                        if fnmatchcase(inside, member) and (file := archive.extractfile(entry)):
-                            found.append((inside, file.read()))
+                found += _tar_members(data, member)
     if len(found) != 1:
         raise ValueError(f"{package.name}: {len(found)} files match {member}, not one")
     return found[0]

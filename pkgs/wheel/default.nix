@@ -62,10 +62,14 @@ let
       }) (catAttrs "package" (parts.parts ++ attrValues parts.texts))
     )
   );
+  # "trixie/src:pytorch" is of another suite than most.
+  suiteAndName = name: match "([^/]+)/(.+)" name;
   isDebian = name: (fromJSON (readFile ../fetch/debian.json)).bookworm ? ${name};
   packageOf =
     cpython: name:
-    if isDebian name then
+    if suiteAndName name != null then
+      fetch.fetchDebPin (fetch.debianPackage (elemAt (suiteAndName name) 0) (elemAt (suiteAndName name) 1))
+    else if isDebian name then
       fetch.fetchDeb "bookworm" name
     else
       python.lockedWheel name { python = cpython.tag; };

@@ -52,7 +52,11 @@ class Part:
 
 
 def _pins(lock: Path, debian: Path, suite: str) -> dict[str, dict[str, tuple[str, str]]]:
-    """Package name -> sha256 of each of its files -> version, purl."""
+    """Package name -> sha256 of each of its files -> version, purl.
+
+    Debian's packages of another suite than ``suite`` are named ``other/name``, the original
+    archives of source packages ``src:name``.
+    """
     pins: dict[str, dict[str, tuple[str, str]]] = {}
     for package in tomllib.loads(lock.read_text(encoding="utf-8"))["package"]:
         name, version = package["name"], package["version"]
@@ -60,13 +64,18 @@ def _pins(lock: Path, debian: Path, suite: str) -> dict[str, dict[str, tuple[str
             purl = f"pkg:pypi/{name}@{quote(version)}?file_name={quote(file['file'])}"
             sha256 = file["hash"].removeprefix("sha256:")
             pins.setdefault(name, {})[sha256] = (version, purl)
-    for name, package in json.loads(debian.read_text(encoding="utf-8"))[suite].items():
-        if name in pins:
-            raise ValueError(f"both {lock.name} and {debian.name} pin a {name}")
-        version = package["version"]
-        arch = Path(package["path"]).stem.rsplit("_", 1)[1]
-        purl = f"pkg:deb/debian/{quote(name)}@{quote(version)}?arch={arch}&distro={suite}"
-        pins[name] = {package["sha256"]: (version, purl)}
+    for other, packages in json.loads(debian.read_text(encoding="utf-8")).items():
+        for debian_name, package in packages.items():
+            name = debian_name if other == suite else f"{other}/{debian_name}"
+            if name in pins:
+                raise ValueError(f"both {lock.name} and {debian.name} pin a {name}")
+            version = package["version"]
+            arch = Path(package["path"]).stem.rsplit("_", 1)[1]
+            if debian_name.startswith("src:"):
+                arch = "source"
+            label = quote(debian_name.removeprefix("src:"))
+            purl = f"pkg:deb/debian/{label}@{quote(version)}?arch={arch}&distro={other}"
+            pins[name] = {package["sha256"]: (version, purl)}
     return pins
 
 
