@@ -54,6 +54,10 @@ struct Limits {
   /// and each method on the way counts the depth of its blocks and expressions, and 8. The
   /// stack that a thread has left is a limit, too; see DeepStack.h.
   std::uint32_t sourceRecursion = std::uint32_t(1) << 13;
+
+  /// What `__setstate__` methods and default arguments may do while the archive is loaded: calls,
+  /// turns of loops and values looked at, in all.
+  std::uint64_t loadingSteps = std::uint64_t(1) << 24;
 };
 
 /// An archive that is broken, isn't TorchScript, or exceeds a limit. The message names the file
