@@ -401,6 +401,18 @@ MlirValue Evaluator::materialize(const IValue &value, const TypePtr &type) {
     keys.insert(keys.end(), items.begin(), items.end());
     return builder->value("torch.prim.DictConstruct", location, types.get(dict), keys);
   }
+  if (value.isObject() && isCustomClass(*value.toObject()->type())) {
+    // Packed parameters. Whatever they are, nothing writes to them.
+    MlirValue &made = packed[value.internalToPointer()];
+    if (mlirValueIsNull(made)) {
+      Values parameters(front, types, literals, /*objects=*/false);
+      auto name = names.values.find(value.internalToPointer());
+      made = parameters.get(value, value.type(),
+                            name == names.values.end() ? "parameters" : name->second,
+                            locations.unknown());
+    }
+    return made;
+  }
   if (value.isObject())
     throw Unsupported("an object of class '" + value.type()->repr_str() +
                       "' would have to be a value");
@@ -583,6 +595,10 @@ IValue Evaluator::callMethod(const IValue &object, const std::string &name,
 void Evaluator::evaluateBlock(const Block &block) {
   MlirLocation outerLocation = location;
   const Node *outerPlaced = lastPlaced;
+  if (const Node *first = lastPlaced ? nullptr : locations.findPlaced(block)) {
+    lastPlaced = first;
+    location = locations.get(first);
+  }
   for (const Node *node : block.nodes()) {
     if (++steps > maxSteps)
       fail(node, "the program takes more than " + std::to_string(maxSteps) + " steps");
@@ -1524,19 +1540,16 @@ bool Evaluator::tryEvaluate(const Node *node, const FunctionSchema &schema) {
   const auto &arguments = schema.arguments();
   bool isAllKnown = true, isGeneric = false, isLong = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    bool isOpen = i < arguments.size() && arguments[i].type()->hasFreeVariables();
+    TypeKind kind = isOpen ? arguments[i].type()->kind() : TypeKind::AnyType;
+    isGeneric |= kind == TypeKind::ListType || kind == TypeKind::DictType;
     if (isKnown(inputs[i])) {
       isLong |= inputs[i].isInt() && std::abs(inputs[i].toInt()) > maxLength;
       continue;
     }
     isAllKnown = false;
-    if (i >= arguments.size() || !arguments[i].type()->hasFreeVariables())
+    if (!isOpen || (kind != TypeKind::VarType && (getLeaf(inputs[i]) || openCell(inputs[i]))))
       return false;
-    TypeKind kind = arguments[i].type()->kind();
-    if (kind == TypeKind::VarType)
-      continue;
-    if (getLeaf(inputs[i]) || openCell(inputs[i]))
-      return false;
-    isGeneric |= kind == TypeKind::ListType || kind == TypeKind::DictType;
   }
   if (!isAllKnown && (!isGeneric || looksAtElements(schema.name())))
     return false;

@@ -153,6 +153,7 @@ private:
   std::map<const at::TensorImpl *, Cell *> tensors;
   std::map<const c10::StorageImpl *, std::set<const at::TensorImpl *>> storages;
   std::map<std::string, MlirValue> constants;
+  std::map<const void *, MlirValue> packed;
   std::unordered_map<const torch::jit::Function *, std::shared_ptr<torch::jit::Graph>> graphs;
   /// What was read inside of each loop around the node.
   std::vector<std::set<Cell *>> reads;

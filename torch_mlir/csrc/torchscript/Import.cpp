@@ -6,6 +6,7 @@
 #include "torchscript/Import.h"
 
 #include "torchscript/Builder.h"
+#include "torchscript/DeepStack.h"
 #include "torchscript/Functions.h"
 #include "torchscript/Locations.h"
 #include "torchscript/Schemas.h"
@@ -114,10 +115,10 @@ std::string getModelName(const torch::jit::Module &model) {
 }
 
 void importModel(MlirContext context, MlirModule module, const torch::jit::Module &model,
-                 const Options &options, std::vector<std::string> &warnings) {
+                 const Options &options, uint64_t maxCopied, std::vector<std::string> &warnings) {
   Locations locations(context);
   Types types(context, /*valueTensors=*/options.mode == Mode::Torch);
-  Literals literals(types, options.maxCopiedBytes);
+  Literals literals(types, maxCopied);
   MlirBlock body = mlirModuleGetBody(module);
   if (options.mode == Mode::Torch)
     return importMethods(context, body, model, options.pipeline, types, literals, locations,
@@ -129,12 +130,10 @@ void importModel(MlirContext context, MlirModule module, const torch::jit::Modul
   functions.importAll();
 }
 
-} // namespace
-
-MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &archive,
-                         const std::string &name, const Options &options,
-                         std::vector<std::string> &warnings) {
-  std::lock_guard<std::mutex> lock(getMutex());
+/// What a thread with room for it does.
+MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archive,
+                      const std::string &name, const Options &options,
+                      std::vector<std::string> &warnings) {
   Diagnostics diagnostics(context);
   IgnoredWarnings ignored;
   c10::WarningUtils::WarningHandlerGuard guard(&ignored);
@@ -147,7 +146,8 @@ MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &ar
         mlirModuleGetOperation(module.get()),
         mlirStringRefCreateFromCString("torch.debug_module_name"),
         builder.string(getModelName(model)));
-    importModel(context, module.get(), model, options, warnings);
+    importModel(context, module.get(), model, options, archive->limits().expandedTensorBytes,
+                warnings);
     diagnostics.clear();
     if (!mlirOperationVerify(mlirModuleGetOperation(module.get())))
       throw ImportError("the module that was made isn't valid: " + diagnostics.getText());
@@ -165,6 +165,17 @@ MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &ar
   } catch (const std::exception &problem) {
     throw ImportError(name + ": " + problem.what());
   }
+}
+
+} // namespace
+
+MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &archive,
+                         const std::string &name, const Options &options,
+                         std::vector<std::string> &warnings) {
+  std::lock_guard<std::mutex> lock(getMutex());
+  MlirModule module{nullptr};
+  onDeepStack([&] { module = importHere(context, archive, name, options, warnings); });
+  return module;
 }
 
 } // namespace torch_mlir::torchscript

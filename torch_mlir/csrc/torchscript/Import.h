@@ -31,8 +31,6 @@ struct Options {
   std::string row;
   /// For Mode::Torch.
   PipelineOptions pipeline;
-  /// Bytes of tensors that have to be copied, since they don't lie in the archive as they read.
-  uint64_t maxCopiedBytes = uint64_t(4) << 30;
 };
 
 /// The archive's module in `context`, whose owner is the caller. `name` is what messages call

@@ -199,6 +199,14 @@ MlirLocation Locations::get(const Node *node) {
   return node->callstack() ? get(getFrames(node)) : get(node->sourceRange());
 }
 
+const Node *Locations::findPlaced(const torch::jit::Block &block) {
+  for (const Node *node : block.nodes()) {
+    if (!mlirLocationEqual(get(node), unknownLocation))
+      return node;
+  }
+  return nullptr;
+}
+
 bool Locations::hasStack(const Node *node) {
   return node->callstack() || getPlace(node->sourceRange()).hasStack;
 }

@@ -72,6 +72,8 @@ public:
   MlirLocation get(const torch::jit::SourceRange &range);
   /// Whether the node tells who called its function, as traced ones do.
   bool hasStack(const torch::jit::Node *node);
+  /// The first node of a block that PyTorch gave a line; null where there is none.
+  const torch::jit::Node *findPlaced(const torch::jit::Block &block);
   MlirLocation unknown() const { return unknownLocation; }
 
 private:

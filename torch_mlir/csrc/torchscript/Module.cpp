@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace nb = nanobind;
@@ -68,6 +69,50 @@ struct HeldBuffer {
   }
 };
 
+/// Takes the limits that a user sets; those of `Limits`, by Python's names.
+Limits getLimits(const nb::kwargs &given) {
+  Limits limits;
+  for (auto [key, value] : given) {
+    std::string name = nb::cast<std::string>(key);
+    auto set = [&](auto &limit) {
+      try {
+        limit = nb::cast<std::decay_t<decltype(limit)>>(value);
+      } catch (const nb::cast_error &) {
+        throw nb::value_error(("the limit '" + name + "' can't be " +
+                               nb::cast<std::string>(nb::repr(value)))
+                                  .c_str());
+      }
+    };
+    if (name == "records")
+      set(limits.records);
+    else if (name == "inflated_record_bytes")
+      set(limits.inflatedRecordBytes);
+    else if (name == "inflated_bytes")
+      set(limits.inflatedBytes);
+    else if (name == "checksum_tensors")
+      set(limits.checksumTensors);
+    else if (name == "pickle_values")
+      set(limits.pickleValues);
+    else if (name == "pickle_depth")
+      set(limits.pickleDepth);
+    else if (name == "pickle_unshared_values")
+      set(limits.pickleUnsharedValues);
+    else if (name == "expanded_tensor_bytes")
+      set(limits.expandedTensorBytes);
+    else if (name == "source_bytes")
+      set(limits.sourceBytes);
+    else if (name == "source_expression_depth")
+      set(limits.sourceExpressionDepth);
+    else if (name == "source_block_depth")
+      set(limits.sourceBlockDepth);
+    else if (name == "source_recursion")
+      set(limits.sourceRecursion);
+    else
+      throw nb::value_error(("there is no limit '" + name + "'").c_str());
+  }
+  return limits;
+}
+
 /// What is known of a tensor argument: its sizes, -1 where one is open, None where even the rank
 /// is, and how MLIR spells its element type, empty where it's open.
 using Argument = std::optional<std::tuple<std::optional<std::vector<int64_t>>, std::string>>;
@@ -95,7 +140,7 @@ nb::object importFrom(const nb::object &context, const nb::object &source,
                       const std::optional<std::string> &row, const std::string &mode,
                       const std::vector<std::string> &methods,
                       const std::map<std::string, std::vector<Argument>> &arguments,
-                      bool freeze) {
+                      bool freeze, const nb::kwargs &limits) {
   Options options;
   options.row = row.value_or("");
   if (!options.row.empty()) {
@@ -126,7 +171,7 @@ nb::object importFrom(const nb::object &context, const nb::object &source,
   std::string own = name       ? *name
                     : isMemory ? "<bytes>"
                                : nb::cast<std::string>(nb::str(source));
-  std::shared_ptr<Archive> archive = openArchive(source, own, Limits());
+  std::shared_ptr<Archive> archive = openArchive(source, own, getLimits(limits));
   std::vector<std::string> warnings;
   MlirModule module = importArchive(mlirContext, archive, own, options, warnings);
   nb::object made = nb::steal(mlirPythonModuleToCapsule(module));
@@ -169,6 +214,7 @@ NB_MODULE(_jit_ir_importer, module) {
              "name"_a = nb::none(), "row"_a = nb::none(), "mode"_a = "raw",
              "methods"_a = std::vector<std::string>(),
              "arguments"_a = std::map<std::string, std::vector<Argument>>(), "freeze"_a = true,
+             "limits"_a,
              "Imports a TorchScript archive as an `ir.Module` of the context.\n\n"
              "`source` is a path, or a bytes-like object, which has to stay as it is as long as "
              "the context lives: contents of tensors stay where they are. `name` is what "
@@ -180,7 +226,14 @@ NB_MODULE(_jit_ir_importer, module) {
              "tensor, -1 for a size that's open, None for sizes of any rank, an element type of "
              "MLIR's or an empty text; or None. Arguments beyond those get their defaults. With "
              "`freeze`, tensors that nothing writes to are literals, otherwise global slots.\n\n"
-             "Raises ImportError; ValueError where there is no such row or mode.");
+             "What an archive from a stranger may cost is limited, with other keywords than the "
+             "defaults if need be: `records`; bytes once inflated (`inflated_record_bytes`, "
+             "`inflated_bytes`); what pickles hold (`pickle_values`, `pickle_depth`, "
+             "`pickle_unshared_values`); bytes of tensors that have to be copied "
+             "(`expanded_tensor_bytes`); TorchScript's text (`source_bytes`, "
+             "`source_expression_depth`, `source_block_depth`, `source_recursion`). "
+             "`checksum_tensors` compares the checksums of tensors too.\n\n"
+             "Raises ImportError; ValueError where there is no such row, mode or limit.");
   module.def(
       "rows",
       [] {

@@ -115,6 +115,10 @@ std::vector<MlirValue> NodeImporter::importBlock(const Block &block, Builder &in
   builder = &into;
   // A node that PyTorch made without saying where stands where the one before it does.
   const Node *last = lastPlaced;
+  if (const Node *first = lastPlaced ? nullptr : functions.getLocations().findPlaced(block)) {
+    lastPlaced = first;
+    location = functions.getLocations().get(first);
+  }
   for (const Node *node : block.nodes()) {
     MlirLocation own = functions.getLocations().get(node);
     if (!mlirLocationEqual(own, functions.getLocations().unknown())) {

@@ -51,8 +51,11 @@ void collectNames(const IValue &value, const std::string &path, Names &names,
     if (!seen.insert(value.internalToPointer()).second)
       return;
     names.held.emplace(value.internalToPointer(), value);
+    names.values.emplace(value.internalToPointer(), path);
     auto object = value.toObject();
     auto type = object->type();
+    if (isCustomClass(*type))
+      return;
     for (size_t i = 0; i < object->slots().size(); ++i) {
       std::string attribute =
           i < type->numAttributes() ? type->getAttributeName(i) : std::to_string(i);

@@ -6,6 +6,7 @@
 #include "torchscript/Values.h"
 
 #include "torchscript/Locations.h"
+#include "torchscript/Quantized.h"
 
 #include "capi/Resources.h"
 #include "capi/TorchTypes.h"
@@ -288,9 +289,8 @@ MlirValue Literals::create(Builder &builder, const at::Tensor &tensor, const std
     text << "a tensor of layout " << tensor.layout() << ", whose data is not imported";
     throw Unsupported(text.str());
   }
-  if (tensor.is_quantized())
-    throw Unsupported(std::string("a quantized tensor of dtype ") +
-                      c10::toString(tensor.scalar_type()));
+  if (const Quantization *quantization = getQuantization(tensor))
+    return createQuantized(builder, tensor, *quantization, name, location);
   if (tensor.device().is_meta() || !tensor.has_storage())
     throw Unsupported("a tensor that holds no data");
   Contents contents = getContents(tensor, name);
@@ -309,6 +309,39 @@ MlirValue Literals::create(Builder &builder, const at::Tensor &tensor, const std
       {{"value", builder.i64(static_cast<int64_t>(c10::ScalarType::Bool))}});
   return builder.value("torch.prims.convert_element_type", location,
                        types.getTensor(tensor.sizes(), element), {literal, dtype});
+}
+
+MlirValue Literals::createQuantized(Builder &builder, const at::Tensor &tensor,
+                                    const Quantization &quantization, const std::string &name,
+                                    MlirLocation location) {
+  MlirContext context = types.getContext();
+  switch (tensor.scalar_type()) {
+  case c10::ScalarType::QInt8:
+  case c10::ScalarType::QUInt8:
+  case c10::ScalarType::QInt32:
+    break;
+  default:
+    throw Unsupported(std::string("a quantised tensor of dtype ") +
+                      c10::toString(tensor.scalar_type()) + ", of less than a byte an element");
+  }
+  MlirType result = types.getTensor(tensor.sizes(), types.getElement(tensor.scalar_type()));
+  MlirValue integers = create(builder, getIntegers(tensor), name, location);
+  auto constantInt = [&](int64_t number) {
+    return builder.value("torch.constant.int", location, torchMlirTorchIntTypeGet(context), {},
+                         {{"value", builder.i64(number)}});
+  };
+  if (quantization.scheme == c10::kPerTensorAffine) {
+    MlirValue scale = builder.value(
+        "torch.constant.float", location, torchMlirTorchFloatTypeGet(context), {},
+        {{"value",
+          mlirFloatAttrDoubleGet(context, mlirF64TypeGet(context), quantization.scale)}});
+    return builder.value("torch.per_tensor_affine.create", location, result,
+                         {integers, scale, constantInt(quantization.zeroPoint)});
+  }
+  MlirValue scales = create(builder, quantization.scales, name + ".scales", location);
+  MlirValue zeroPoints = create(builder, quantization.zeroPoints, name + ".zero_points", location);
+  return builder.value("torch.aten._make_per_channel_quantized_tensor", location, result,
+                       {integers, scales, zeroPoints, constantInt(quantization.axis)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -474,6 +507,18 @@ MlirValue Values::makeObject(const IValue &value, const std::string &path, MlirL
   auto object = value.toObject();
   auto type = object->type();
   std::string name = getName(*type);
+  if (torchMlirTypeIsATorchLinearParams(types.get(type))) {
+    const IValue *state = getPackedState(value);
+    if (!state || !state->isTuple() || state->toTupleRef().elements().size() != 2 ||
+        !state->toTupleRef().elements()[0].isTensor())
+      throw Unsupported("'" + path + "' holds packed parameters of a form that isn't known");
+    const auto &parts = state->toTupleRef().elements();
+    std::vector<MlirValue> operands = {
+        get(parts[0], c10::TensorType::get(), path + ".weight", location)};
+    if (parts[1].isTensor())
+      operands.push_back(get(parts[1], c10::TensorType::get(), path + ".bias", location));
+    return builder.value("torch.linear_params.create", location, types.get(type), operands);
+  }
   if (isCustomClass(*type))
     throw Unsupported("'" + path + "' is an object of the custom C++ class '" + name +
                       "', which has no form in the Torch dialect");

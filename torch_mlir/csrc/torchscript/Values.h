@@ -21,6 +21,8 @@
 
 namespace torch_mlir::torchscript {
 
+struct Quantization;
+
 /// The contents of tensors, in the forms that torch_mlir.importers.literals gives them too.
 ///
 /// Contents that lie in memory as they read are not copied: the attribute's blob keeps the
@@ -36,6 +38,9 @@ public:
                    MlirLocation location);
 
 private:
+  MlirValue createQuantized(Builder &builder, const at::Tensor &tensor,
+                            const Quantization &quantization, const std::string &name,
+                            MlirLocation location);
   struct Contents {
     MlirAttribute elements;
     /// Bools are stored as bytes, and have to be converted back.
