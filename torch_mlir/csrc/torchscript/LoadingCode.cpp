@@ -3,7 +3,7 @@
 
 #include "LoadingCode.h"
 
-#include <torch/csrc/jit/runtime/operator.h>
+#include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include <algorithm>
 #include <limits>
