@@ -567,6 +567,17 @@ def test_definitions_that_need_too_many_others_are_refused(chain):
     assert "go deeper than the limit" in error_of(archive({"code/__torch__.py": SOURCE + chain}))
 
 
+def test_definitions_that_need_many_others_import():
+    count = 300
+    chain = "".join(
+        f"def f{i}(x: Tensor) -> Tensor:\n  return __torch__.f{i + 1}(x)\n" for i in range(count)
+    )
+    chain += f"def f{count}(x: Tensor) -> Tensor:\n  return x\n"
+    source = CLASS + FORWARD + "    return __torch__.f0(x)\n" + chain
+    text = str(torchscript.import_archive(archive({"code/__torch__.py": source})))
+    assert text.count("func.call ") + text.count(" call @") == count + 1
+
+
 def test_named_tuples_that_hold_too_many_types_are_refused():
     source = SOURCE + "".join(
         f"class N{i}(NamedTuple):\n  a : __torch__.N{i + 1}\n  b : __torch__.N{i + 1}\n"
@@ -682,3 +693,50 @@ def test_source_ranges_that_lie_nowhere_are_refused(data, message):
     error = error_of(with_ranges(data))
     assert message in error
     assert "record 'code/__torch__.py.debug_pkl'" in error
+
+
+# Limits.
+
+DEEP = CLASS + FORWARD + "    if bool(x):\n      y = [[x]]\n    else:\n      pass\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "limit", "enough", "message"),
+    [
+        (archive(), "records", 4, "claims 4 records, more than the limit of 3"),
+        (
+            archive(compression=zipfile.ZIP_DEFLATED),
+            "inflated_record_bytes",
+            len(SOURCE),
+            "code/__torch__.py': it inflates to",
+        ),
+        (
+            archive(compression=zipfile.ZIP_DEFLATED),
+            "inflated_bytes",
+            sum(map(len, RECORDS.values())),
+            "the archive inflates to more than",
+        ),
+        (with_tensor(tensor()), "pickle_depth", 2, "nested more deeply than the limit"),
+        (archive(), "source_bytes", len(SOURCE), "more TorchScript than the limit"),
+        (archive({"code/__torch__.py": DEEP}), "source_block_depth", 4, "its blocks are nested"),
+        (archive(), "source_expression_depth", 6, "its expressions are nested"),
+        (
+            with_tensor(tensor((1 << 20, 4), (0, 1))),
+            "expanded_tensor_bytes",
+            16 << 20,
+            "laid out",
+        ),
+    ],
+)
+def test_limits_hold_where_they_are_set(given, limit, enough, message):
+    torchscript.import_archive(given, limits={limit: enough})
+    below = enough - (1 << 12) if limit == "expanded_tensor_bytes" else enough - 1
+    with pytest.raises(TorchMlirCompilerError, match=message):
+        torchscript.import_archive(given, limits={limit: below})
+
+
+def test_checksums_of_tensors_are_compared_if_asked_for():
+    damaged = with_tensor(tensor(), b"0123456789abcdef").replace(b"0123456789", b"0123456788")
+    torchscript.import_archive(damaged)
+    with pytest.raises(TorchMlirCompilerError, match="record 'data/0': its bytes don't have"):
+        torchscript.import_archive(damaged, limits={"checksum_tensors": True})
