@@ -762,7 +762,11 @@ def _share(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _same_scalar(ours: Any, theirs: Any) -> bool:
-    """Whether two scalars are the same to the bit, types included."""
+    """Whether two scalars, or packed parameters, are the same to the bit, types included."""
+    if hasattr(theirs, "_type") and theirs._type().qualified_name() == _LINEAR_PARAMS:
+        return hasattr(ours, "_type") and _equal(
+            *map(torch.ops.quantized.linear_unpack, (ours, theirs))
+        )
     if type(ours) is not type(theirs):
         return False
     if isinstance(ours, torch.Generator):

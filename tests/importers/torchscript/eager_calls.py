@@ -19,8 +19,8 @@ Call = Callable[[str, Sequence[Any]], Any]
 def hold(case: Case, archive: bytes, call: Call, *, flat: bool = False) -> None:
     """Make a case's calls with PyTorch and with `call`, in one order, and compare.
 
-    `call` takes a method's name and all of its arguments, default ones included. Where it gives
-    what containers hold rather than the containers (`flat`), the elements are compared.
+    `call` takes a method's name and all of its arguments, default ones included. Of functions on
+    values (`flat`) what the results' containers hold is compared, and not what they write to.
     """
     loaded = torch.jit.load(io.BytesIO(archive))
     for method, runs in case.calls.items():
@@ -34,10 +34,27 @@ def hold(case: Case, archive: bytes, call: Call, *, flat: bool = False) -> None:
             torch.manual_seed(0)
             result = call(method, own)
             if flat:
-                result, expected = tree_flatten(result)[0], tree_flatten(expected)[0]
+                result, expected = _leaves(result), _leaves(expected)
             same(f"{method}{run}", result, expected)
-            # What a call writes to its arguments, both write.
-            same(f"the arguments of {method}{run}", own[: len(given)], given)
+            if not flat:
+                # What a call writes to its arguments, both write.
+                same(f"the arguments of {method}{run}", own[: len(given)], given)
+
+
+def _leaves(results: Any) -> list[Any]:
+    """What results consist of; None is no result of a function on values."""
+    return [leaf for leaf in tree_flatten(results)[0] if leaf is not None]
+
+
+def inputs_of(case: Case, archive: bytes) -> dict[str, list[Any]]:
+    """By method, what the arguments of its first call are: tensors, and None for the others."""
+    loaded = torch.jit.load(io.BytesIO(archive))
+    inputs = {}
+    for method, runs in case.calls.items():
+        schema = loaded._c._get_method(method).schema
+        complete = [*runs[0], *(a.default_value for a in schema.arguments[1 + len(runs[0]) :])]
+        inputs[method] = [value if isinstance(value, torch.Tensor) else None for value in complete]
+    return inputs
 
 
 def same(what: str, ours: Any, theirs: Any) -> None:

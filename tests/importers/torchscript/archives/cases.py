@@ -28,7 +28,7 @@ class Case:
         before: the first PyTorch that can't any more, if there is one.
         needs: an attribute of torch without which it can't be written, e.g. `ao.quantization`.
         refused: what the importer's error says, where importing it as it is has to fail.
-        functional: whether it can be made value-semantic; otherwise what the error says.
+        functional: whether it has a form on values; otherwise what the error is about.
         seeded: its results are random numbers, equal for equal seeds.
     """
 

@@ -11,7 +11,7 @@ from torch.nn import Module
 from .cases import scripted
 
 
-@scripted(([3, 1, 2],))
+@scripted(([3, 1, 2],), functional="aten::remove.int")
 class Lists(Module):
     def forward(self, xs: list[int]):
         ys = [4] + xs[1:] if len(xs) > 5 else [4, 5]
@@ -61,7 +61,7 @@ class ListsOfTensors(Module):
         return torch.cat(ys), torch.stack([first, second], dim=1), torch.cat([a, b])
 
 
-@scripted((3,))
+@scripted((3,), functional="aten::_set_item.str")
 class Comprehensions(Module):
     def forward(self, n: int):
         squares = [i * i for i in range(n)]
@@ -110,7 +110,7 @@ class NamedTuples(Module):
         return moved, Boxed(moved, torch.ones(1)), moved.x, p.label, y, p[0], (x, label)
 
 
-@scripted(("b",), ("z",))
+@scripted(("b",), ("z",), functional="aten::_set_item.str")
 class DictOfStrings(Module):
     def __init__(self):
         super().__init__()
@@ -142,7 +142,7 @@ class DictOfStrings(Module):
         )
 
 
-@scripted((7,))
+@scripted((7,), functional="prim::DictConstruct")
 class DictOfInts(Module):
     table: dict[int, Tensor]
 
@@ -155,7 +155,7 @@ class DictOfInts(Module):
         return d, self.table, d[2], self.table[1]
 
 
-@scripted((0.5,))
+@scripted((0.5,), functional="prim::DictConstruct")
 class DictOfFloats(Module):
     def __init__(self):
         super().__init__()
@@ -165,7 +165,7 @@ class DictOfFloats(Module):
         return {key: 1, 2.5: 2}, self.table
 
 
-@scripted((True,))
+@scripted((True,), functional="prim::DictConstruct")
 class DictOfBools(Module):
     def __init__(self):
         super().__init__()
@@ -175,7 +175,7 @@ class DictOfBools(Module):
         return {key: 1.5}, self.table, self.table[key]
 
 
-@scripted((1.0 + 2.0j,))
+@scripted((1.0 + 2.0j,), functional="prim::DictConstruct")
 class DictOfComplex(Module):
     def __init__(self):
         super().__init__()
@@ -185,7 +185,7 @@ class DictOfComplex(Module):
         return len({key: 1}), len(self.table)
 
 
-@scripted((torch.ones(1),))
+@scripted((torch.ones(1),), functional="prim::DictConstruct")
 class DictOfTensors(Module):
     def __init__(self):
         super().__init__()

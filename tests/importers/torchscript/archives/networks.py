@@ -25,7 +25,7 @@ class ConvNet(Module):
             nn.BatchNorm2d(4),
             nn.ReLU(inplace=True),
             nn.MaxPool2d(2),
-            nn.Conv2d(4, 4, 3, groups=2, stride=2, bias=False),
+            nn.Conv2d(4, 4, 3, groups=4, stride=2, bias=False),
             nn.SiLU(),
         )
         self.head = nn.Linear(4, 5)

@@ -120,7 +120,11 @@ class Interfaces(Module):
         return self.transform.forward(self.scale(x))
 
 
-@scripted((torch.ones(2), 1, "minus"), (torch.ones(2), 0, "twice"))
+@scripted(
+    (torch.ones(2), 1, "minus"),
+    (torch.ones(2), 0, "twice"),
+    functional="prim::ModuleContainerIndex",
+)
 class Choice(Module):
     def __init__(self):
         super().__init__()
@@ -366,7 +370,7 @@ def _deep_modules():
     return torch.jit.script(module)
 
 
-@case(name="EmptyModule", methods={})
+@case(name="EmptyModule", methods={}, functional="no method 'forward'")
 def _empty_module():
     return torch.jit.script(Module())
 

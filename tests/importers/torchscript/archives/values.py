@@ -135,7 +135,7 @@ class Weight(Enum):
     HEAVY = 4.0
 
 
-@scripted((torch.ones(2), True), (torch.ones(2), False))
+@scripted((torch.ones(2), True), (torch.ones(2), False), functional="prim::If")
 class Enums(Module):
     def __init__(self):
         super().__init__()
@@ -242,7 +242,7 @@ class RandomNumbers(Module):
         return x + torch.rand([3]), torch.randn_like(x), torch.bernoulli(x + 0.5)
 
 
-@scripted((torch.zeros(3),), since="2.3")
+@scripted((torch.zeros(3),), since="2.3", functional="aten::manual_seed")
 class Generators(Module):
     def forward(self, x: Tensor):
         generator = torch.Generator(device="cpu")

@@ -20,14 +20,14 @@ class InPlaceOnFresh(Module):
         return torch.relu_(y)
 
 
-@scripted((torch.ones(3),), functional="add_")
+@scripted((torch.ones(3),))
 class InPlaceOnInput(Module):
     def forward(self, x: Tensor) -> Tensor:
         x.add_(1)
         return x * 2
 
 
-@scripted((torch.ones(3),), functional="add_|copy_|view")
+@scripted((torch.ones(3),))
 class WriteThroughView(Module):
     def forward(self, x: Tensor) -> Tensor:
         y = x * 2
@@ -35,7 +35,7 @@ class WriteThroughView(Module):
         return y
 
 
-@scripted((torch.ones(3, 2),), functional="copy_|fill_|select|slice")
+@scripted((torch.ones(3, 2),))
 class WriteThroughIndex(Module):
     def forward(self, x: Tensor) -> Tensor:
         y = x.clone()
@@ -54,7 +54,7 @@ class WriteAtIndices(Module):
         return y.scatter_(0, where, torch.zeros([2]))
 
 
-@scripted((torch.ones(3),), functional="out|add")
+@scripted((torch.ones(3),), functional="aten::add.out")
 class WriteToOut(Module):
     def forward(self, x: Tensor) -> Tensor:
         y = torch.empty([3])
@@ -72,7 +72,7 @@ class ListMutation(Module):
         return torch.cat(parts)
 
 
-@scripted((torch.ones(2), 3), functional="append|list|prim")
+@scripted((torch.ones(2), 3))
 class ListMutationInLoop(Module):
     def forward(self, x: Tensor, n: int) -> Tensor:
         parts = [x]
@@ -104,7 +104,7 @@ class DetachAndData(Module):
         return x.detach().requires_grad_(False) + x.data
 
 
-@scripted((torch.ones(2), True), functional="add_|If|if")
+@scripted((torch.ones(2), True))
 class WriteInBranch(Module):
     def forward(self, x: Tensor, flag: bool) -> Tensor:
         y = x * 1
