@@ -140,6 +140,13 @@ def meet(
     return sizes, dtype or other_dtype
 
 
+_QUANTIZED = frozenset(
+    getattr(torch, name)
+    for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")
+    if hasattr(torch, name)
+)
+
+
 class Symbols:
     """Makes and relates abstract values; its symbols belong to one `ShapeEnv`."""
 
@@ -160,6 +167,8 @@ class Symbols:
         """A tensor of which this much is known; None for an open size, rank or dtype."""
         if shape is None or dtype is None:
             return OpenTensor(None if shape is None else tuple(shape), dtype)
+        if dtype in _QUANTIZED:  # no fake tensor has one of these
+            return OpenTensor(tuple(shape), dtype)
         sizes = [self.size() if size is None else size for size in shape]
         try:
             return torch.empty(sizes, dtype=dtype, device=self.device)

@@ -30,6 +30,7 @@ from .abstract_values import (
     join_shapes,
 )
 from .errors import ExecutionError, UnsupportedOperation, place
+from .kernels import dtype_of
 from .program import TERMINATORS, Frame, ReferenceProgram, class_of
 from .structural import Object, Step, Symbol, text_of
 
@@ -159,6 +160,8 @@ class Inference:
                 for name, attribute in value.attributes.items():
                     found.attributes[name] = self._faked(attribute)
             return found
+        if isinstance(value, torch.Tensor) and value.is_quantized:
+            return self._symbols.tensor(value.shape, value.dtype)
         if isinstance(value, torch.Tensor):
             return self._symbols.mode.from_tensor(value, static_shapes=True)
         if isinstance(value, (list, tuple)):
@@ -334,6 +337,15 @@ class Inference:
             return self._call(callee, (*operands, None, None, None)) or [None]
         return self._call(callee, operands)
 
+    def _quantizes(
+        self, operation: ir.Operation, operands: Sequence[Any], environment: Environment
+    ) -> Sequence[Any]:
+        """PyTorch's own fake tensors say that nothing is quantised."""
+        fact = facts_of(operands[0])
+        number = next((value for value in operands[:0:-1] if type(value) is int), None)
+        dtype = None if number is None else dtype_of(number)
+        return [self._symbols.tensor(None if fact is None else fact[0], dtype)]
+
     def _assert(
         self, operation: ir.Operation, operands: Sequence[Any], environment: Environment
     ) -> Sequence[Any]:
@@ -470,6 +482,9 @@ _SPECIAL: Mapping[str, Special] = {
     "torch.prim.Enter": Inference._calls,
     "torch.prim.Exit": Inference._calls,
     "torch.runtime.assert": Inference._assert,
+    "torch.aten.quantize_per_tensor": Inference._quantizes,
+    "torch.aten.quantize_per_channel": Inference._quantizes,
+    "torch.aten.quantize_per_tensor_dynamic": Inference._quantizes,
     "torch.bind_symbolic_shape": Inference._bind,
     "torch.shape.calculate": Inference._same_block,
     "torch.dtype.calculate": Inference._same_block,
