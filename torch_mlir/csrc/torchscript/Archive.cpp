@@ -192,8 +192,9 @@ std::string describeOther(std::string_view bytes) {
 std::string describeOtherZip(const std::vector<std::string> &names) {
   auto has = [&](std::string_view path) {
     return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
-      return name == path || (name.size() > path.size() && name[name.size() - path.size() - 1] == '/' &&
-                              std::string_view(name).substr(name.size() - path.size()) == path);
+      return name == path ||
+             (name.size() > path.size() && name[name.size() - path.size() - 1] == '/' &&
+              std::string_view(name).substr(name.size() - path.size()) == path);
     });
   };
   auto hasFolder = [&](std::string_view path) {
@@ -269,9 +270,8 @@ std::shared_ptr<Archive> Archive::open(const std::string &path, const Limits &li
   void *mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   if (mapping == MAP_FAILED)
     fail("can't map the archive");
-  std::shared_ptr<const void> owner(mapping, [size](const void *at) {
-    ::munmap(const_cast<void *>(at), size);
-  });
+  std::shared_ptr<const void> owner(
+      mapping, [size](const void *at) { ::munmap(const_cast<void *>(at), size); });
   auto bytes = static_cast<const char *>(mapping);
   return std::shared_ptr<Archive>(new Archive(std::move(owner), bytes, size, limits, path));
 }
@@ -444,9 +444,8 @@ void Archive::readDirectory() {
     if (entry.header >= directory || record.storedSize > directory)
       fail(entry.name, "it lies beyond the archive's end");
     if (record.deflated && record.size / largestDeflateRatio > record.storedSize)
-      fail(entry.name, "it claims to be " + std::to_string(record.size) +
-                           " bytes, more than its " + std::to_string(record.storedSize) +
-                           " compressed ones can give");
+      fail(entry.name, "it claims to be " + std::to_string(record.size) + " bytes, more than its " +
+                           std::to_string(record.storedSize) + " compressed ones can give");
     if (record.deflated) {
       if (record.size > limits_.inflatedRecordBytes)
         fail(entry.name, "it inflates to " + std::to_string(record.size) +
@@ -500,8 +499,7 @@ void Archive::readDirectory() {
 }
 
 void Archive::readLocalHeader(const std::string &fullName, std::uint64_t header,
-                              std::uint64_t directory, std::uint16_t flags,
-                              Record &record) const {
+                              std::uint64_t directory, std::uint16_t flags, Record &record) const {
   if (directory - header < localHeaderSize || std::memcmp(bytes_ + header, "PK\x03\x04", 4) != 0)
     fail(fullName, "its header isn't where the directory says");
   const char *local = bytes_ + header;
@@ -550,9 +548,9 @@ void Archive::inflate(const Record &record, char *to) const {
   std::size_t taken = record.storedSize;
   std::size_t given = record.size;
   auto out = reinterpret_cast<mz_uint8 *>(to);
-  tinfl_status status = tinfl_decompress(
-      &state, reinterpret_cast<const mz_uint8 *>(bytes_ + record.offset), &taken, out, out, &given,
-      TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF);
+  tinfl_status status =
+      tinfl_decompress(&state, reinterpret_cast<const mz_uint8 *>(bytes_ + record.offset), &taken,
+                       out, out, &given, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF);
   if (status == TINFL_STATUS_HAS_MORE_OUTPUT)
     fail(record.name, "it inflates to more than the " + std::to_string(record.size) +
                           " bytes that the directory says");
@@ -596,9 +594,8 @@ at::DataPtr Archive::share(const Record &record) const {
                                   std::align_val_t(copyAlignment), std::nothrow);
     if (!memory)
       fail(record.name, "there is no memory for its " + std::to_string(record.size) + " bytes");
-    copy.reset(static_cast<char *>(memory), [](char *at) {
-      ::operator delete(at, std::align_val_t(copyAlignment));
-    });
+    copy.reset(static_cast<char *>(memory),
+               [](char *at) { ::operator delete(at, std::align_val_t(copyAlignment)); });
     if (record.deflated) {
       inflate(record, copy.get());
       compareChecksum(record, copy.get());

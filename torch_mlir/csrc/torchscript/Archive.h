@@ -130,8 +130,8 @@ private:
           std::string name);
 
   void readDirectory();
-  void readLocalHeader(const std::string &fullName, std::uint64_t header,
-                       std::uint64_t directory, std::uint16_t flags, Record &record) const;
+  void readLocalHeader(const std::string &fullName, std::uint64_t header, std::uint64_t directory,
+                       std::uint16_t flags, Record &record) const;
   void inflate(const Record &record, char *to) const;
   void compareChecksum(const Record &record, const void *data) const;
 

@@ -100,8 +100,7 @@ void registerOperators() {
           c10::AliasAnalysisKind::CONSERVATIVE),
       torch::jit::Operator(
           std::string(productName) + "(...) -> ()",
-          [](Stack &stack) { spendProduct(popAll(stack)); },
-          c10::AliasAnalysisKind::CONSERVATIVE),
+          [](Stack &stack) { spendProduct(popAll(stack)); }, c10::AliasAnalysisKind::CONSERVATIVE),
   });
 }
 

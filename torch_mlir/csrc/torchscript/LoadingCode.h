@@ -35,8 +35,7 @@ private:
 /// A copy of `graph` that spends its thread's budget as it is interpreted: for each turn of a
 /// loop, and for each operator what it may have to look at or to make. The GraphExecutor makes
 /// its plan of this rather than of a plain copy, and spends a step for each call.
-std::shared_ptr<torch::jit::Graph>
-boundedCopy(const std::shared_ptr<torch::jit::Graph> &graph);
+std::shared_ptr<torch::jit::Graph> boundedCopy(const std::shared_ptr<torch::jit::Graph> &graph);
 
 } // namespace torch_mlir::torchscript
 

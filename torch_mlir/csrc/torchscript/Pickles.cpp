@@ -169,9 +169,7 @@ public:
     return value.kind == Kind::List && containers_[value.index].tagged;
   }
 
-  [[noreturn]] void fail(const std::string &message) const {
-    archive_.fail(record_.name, message);
-  }
+  [[noreturn]] void fail(const std::string &message) const { archive_.fail(record_.name, message); }
 
 private:
   void refuseInDebugInfo() const {
@@ -194,8 +192,8 @@ private:
     T value = 0;
     for (std::size_t i = 0; i < sizeof(T); ++i)
       value = static_cast<T>(
-          value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(bytes_[at_ + i]))
-                                 << (8 * i)));
+          value |
+          static_cast<T>(static_cast<T>(static_cast<unsigned char>(bytes_[at_ + i])) << (8 * i)));
     at_ += sizeof(T);
     return value;
   }
@@ -570,8 +568,7 @@ void Pickle::readGlobal() {
     callee = Callee::RestoreTypeTag;
   else if (is("torch.jit._pickle", "build_intlist") ||
            is("torch.jit._pickle", "build_tensorlist") ||
-           is("torch.jit._pickle", "build_doublelist") ||
-           is("torch.jit._pickle", "build_boollist"))
+           is("torch.jit._pickle", "build_doublelist") || is("torch.jit._pickle", "build_boollist"))
     callee = Callee::BuildList;
   else if (is("__main__", "IntList"))
     callee = Callee::IntList;
@@ -583,9 +580,8 @@ void Pickle::readGlobal() {
   }
     AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(TORCH_MLIR_STORAGE)
 #undef TORCH_MLIR_STORAGE
-    for (const char *scheme :
-         {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
-          "per_channel_symmetric", "per_channel_affine_float_qparams"})
+    for (const char *scheme : {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
+                               "per_channel_symmetric", "per_channel_affine_float_qparams"})
       if (name == scheme)
         callee = Callee::QScheme;
   } else if (module != "__main__" && module != "torch.jit._pickle" &&
@@ -615,8 +611,7 @@ void Pickle::call() {
   switch (global.callee) {
   case Callee::RebuildTensor:
   case Callee::RebuildQuantizedTensor:
-    return push(
-        rebuildTensor(argument, global.callee == Callee::RebuildQuantizedTensor));
+    return push(rebuildTensor(argument, global.callee == Callee::RebuildQuantizedTensor));
   case Callee::Complex: {
     Value real = expect(element(0), Kind::Float);
     Value imaginary = expect(element(1), Kind::Float);
@@ -625,8 +620,8 @@ void Pickle::call() {
     std::memcpy(&parts[0], &real.bits, sizeof(double));
     std::memcpy(&parts[1], &imaginary.bits, sizeof(double));
     number = {parts[0], parts[1]};
-    return push({Kind::Complex, 0,
-                 static_cast<std::int64_t>(c10::hash<c10::complex<double>>()(number))});
+    return push(
+        {Kind::Complex, 0, static_cast<std::int64_t>(c10::hash<c10::complex<double>>()(number))});
   }
   case Callee::OrderedDict:
     // Hooks of a tensor, which libtorch takes for None.
@@ -759,10 +754,10 @@ Value Pickle::rebuildTensor(const Value &arguments, bool quantized) {
     gaps |= size > 1 && stride != contiguous;
     // Of empty tensors, too: libtorch multiplies before it sees a zero.
     std::int64_t reach;
-    overflow |= __builtin_mul_overflow(elementCount, std::max<std::int64_t>(size, 1),
-                                       &elementCount) ||
-                __builtin_mul_overflow(stride, std::max<std::int64_t>(size - 1, 0), &reach) ||
-                __builtin_add_overflow(last, reach, &last);
+    overflow |=
+        __builtin_mul_overflow(elementCount, std::max<std::int64_t>(size, 1), &elementCount) ||
+        __builtin_mul_overflow(stride, std::max<std::int64_t>(size - 1, 0), &reach) ||
+        __builtin_add_overflow(last, reach, &last);
     contiguous = elementCount;
   }
   overflow |= __builtin_mul_overflow(
@@ -889,7 +884,7 @@ void Pickle::checkNesting() {
 void Pickle::checkConstants(const Value &constants) {
   std::uint64_t largest = 1;
   forEach(expect(constants, Kind::Tuple), [&](const Value &value) {
-    std::uint64_t size = isContainer(value.kind)       ? sizes_[value.index]
+    std::uint64_t size = isContainer(value.kind)      ? sizes_[value.index]
                          : value.kind == Kind::String ? value.index / sizeof(Value)
                                                       : 1;
     largest = std::max(largest, size);
@@ -996,8 +991,7 @@ void checkPickle(const Archive &archive, const Archive::Record &record, std::str
 
 // libtorch reads source ranges while an exception tells what it is, in a function that must not
 // throw: what gets through here may not fail there.
-void checkDebugInfo(const Archive &archive, const Archive::Record &record,
-                    std::string_view bytes) {
+void checkDebugInfo(const Archive &archive, const Archive::Record &record, std::string_view bytes) {
   Pickle pickle(archive, record, bytes, nullptr, Pickle::Use::DebugInfo);
   Value root = pickle.run();
   pickle.checkNesting();

@@ -24,8 +24,7 @@ void checkPickle(const Archive &archive, const Archive::Record &record, std::str
 
 /// The same for a pickle of source ranges: all that libtorch's SourceRangeDeserializer indexes
 /// with is in range.
-void checkDebugInfo(const Archive &archive, const Archive::Record &record,
-                    std::string_view bytes);
+void checkDebugInfo(const Archive &archive, const Archive::Record &record, std::string_view bytes);
 
 } // namespace torch_mlir::torchscript
 

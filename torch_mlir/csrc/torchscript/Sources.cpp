@@ -50,9 +50,9 @@ bool isBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' ||
 
 bool isKeyword(std::string_view word) {
   static const std::unordered_set<std::string_view> keywords = {
-      "and",  "as",   "assert", "class", "def",    "del", "elif",  "else",  "for",  "from",
-      "global", "if", "import", "in",    "is",     "not", "or",    "raise", "return", "while",
-      "with"};
+      "and",  "as",  "assert", "class",  "def",    "del",    "elif",
+      "else", "for", "from",   "global", "if",     "import", "in",
+      "is",   "not", "or",     "raise",  "return", "while",  "with"};
   return keywords.count(word) != 0;
 }
 
@@ -194,9 +194,7 @@ void Scanner::startStatement(std::size_t column) {
   if (blocks_.empty() || blocks_.back().column < column)
     blocks_.push_back({column, 0});
   std::string_view rest = text_.substr(at_);
-  auto starts = [&](std::string_view word) {
-    return rest.substr(0, word.size()) == word;
-  };
+  auto starts = [&](std::string_view word) { return rest.substr(0, word.size()) == word; };
   if (starts("elif"))
     ++blocks_.back().chained;
   else if (!starts("else"))
@@ -303,7 +301,9 @@ void Scanner::run() {
       break;
     case '[':
       // The compiler looks at the first index of every subscript.
-      if (ended_ && text_.substr(std::min(text_.find_first_not_of(" \t\r\v\f\n", at_ + 1), text_.size()), 1) == "]")
+      if (ended_ &&
+          text_.substr(std::min(text_.find_first_not_of(" \t\r\v\f\n", at_ + 1), text_.size()),
+                       1) == "]")
         fail("there is a subscript without an index");
       open(']');
       break;
@@ -463,9 +463,7 @@ private:
   /// Keeps the names in `NAME = ["a", "b"]`.
   void readHooks(const std::string &list, std::string_view text,
                  std::unordered_set<std::string> &names) const {
-    auto fail = [&] {
-      archive_.fail(record_.name, "'" + list + "' isn't a list of names");
-    };
+    auto fail = [&] { archive_.fail(record_.name, "'" + list + "' isn't a list of names"); };
     auto take = [&](std::string_view token) {
       std::size_t begin = text.find_first_not_of(" \t\n");
       if (begin == std::string_view::npos || text.substr(begin, token.size()) != token)
@@ -479,7 +477,8 @@ private:
       if (!take(literal) || (!take(",") && literal.data() != literals_.back().data()))
         fail();
       try {
-        names.insert(torch::jit::parseStringLiteral(torch::jit::SourceRange(), std::string(literal)));
+        names.insert(
+            torch::jit::parseStringLiteral(torch::jit::SourceRange(), std::string(literal)));
       } catch (const std::exception &) {
         fail();
       }
@@ -492,8 +491,9 @@ private:
   void endHooks() {
     for (const auto *hooks : {&preHooks_, &hooks_})
       if (!hooks->empty())
-        archive_.fail(record_.name, "'" + nodes_[*current_].name + "' has no definition of its hook '" +
-                                        *hooks->begin() + "'");
+        archive_.fail(record_.name, "'" + nodes_[*current_].name +
+                                        "' has no definition of its hook '" + *hooks->begin() +
+                                        "'");
   }
 
   void define(std::size_t column, bool isClass) {
@@ -553,7 +553,8 @@ private:
     }
     if (value.find_first_not_of("+-.0123456789abcdefxABCDEFX") != std::string::npos)
       return;
-    if (value.find_first_of(".eE") != std::string::npos && value.find_first_of("xX") == std::string::npos) {
+    if (value.find_first_of(".eE") != std::string::npos &&
+        value.find_first_of("xX") == std::string::npos) {
       char *end = nullptr;
       double number = torch::jit::strtod_c(value.c_str(), &end);
       if (end == value.c_str() + value.size())
@@ -602,7 +603,8 @@ std::uint64_t levelsOfStack() {
   std::size_t size = 0;
   pthread_attr_getstack(&attributes, &end, &size);
   pthread_attr_destroy(&attributes);
-  std::size_t left = static_cast<const char *>(__builtin_frame_address(0)) - static_cast<char *>(end);
+  std::size_t left =
+      static_cast<const char *>(__builtin_frame_address(0)) - static_cast<char *>(end);
   return left < stackBesides ? 0 : (left - stackBesides) / stackPerLevel;
 }
 
@@ -634,7 +636,8 @@ void checkNeeds(const Archive &archive, std::vector<Node> &nodes) {
   // Tarjan's strongly connected components, which come out after those they need. What is in a
   // cycle may be reached through all of it.
   constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-  std::vector<std::uint32_t> order(nodes.size(), none), low(nodes.size()), component(nodes.size(), none);
+  std::vector<std::uint32_t> order(nodes.size(), none), low(nodes.size()),
+      component(nodes.size(), none);
   std::vector<std::uint32_t> stack;
   std::vector<std::pair<std::uint32_t, std::size_t>> calls;
   std::vector<std::uint64_t> levels; // of each component and what it needs
@@ -665,9 +668,9 @@ void checkNeeds(const Archive &archive, std::vector<Node> &nodes) {
     }
     levels.push_back(own + below);
     if (levels.back() > limit)
-      archive.fail(nodes[root].record->name, "'" + nodes[root].name +
-                                                 "' and what it needs go deeper than the limit of " +
-                                                 std::to_string(limit) + " levels");
+      archive.fail(nodes[root].record->name,
+                   "'" + nodes[root].name + "' and what it needs go deeper than the limit of " +
+                       std::to_string(limit) + " levels");
     stack.resize(begin);
   };
   for (std::uint32_t start = 0; start < nodes.size(); ++start) {
@@ -704,8 +707,7 @@ void checkNeeds(const Archive &archive, std::vector<Node> &nodes) {
 Sources::Sources(const Archive &archive) {
   constexpr std::string_view prefix = "code/", suffix = ".py";
   auto isSource = [&](std::string_view name) {
-    return name.size() > prefix.size() + suffix.size() &&
-           name.substr(0, prefix.size()) == prefix &&
+    return name.size() > prefix.size() + suffix.size() && name.substr(0, prefix.size()) == prefix &&
            name.substr(name.size() - suffix.size()) == suffix;
   };
   std::uint64_t bytes = 0;
@@ -746,8 +748,8 @@ const Sources::Definition *Sources::find(const std::string &name) const {
 void checkTypeExpression(const Archive &archive, const Archive::Record &record,
                          std::string_view text) {
   if (text.size() > longestType)
-    archive.fail(record.name, "there is a type of more than " + std::to_string(longestType) +
-                                  " characters");
+    archive.fail(record.name,
+                 "there is a type of more than " + std::to_string(longestType) + " characters");
   if (text.find('\n') != std::string_view::npos || text.find('#') != std::string_view::npos)
     archive.fail(record.name, "there is a type that isn't one");
   Listener listener;

@@ -88,8 +88,8 @@ int main(int count, char **arguments) {
   fs::create_directories(findings);
 
   // Which execution a process is at.
-  auto *at = static_cast<volatile std::uint64_t *>(
-      mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto *at = static_cast<volatile std::uint64_t *>(mmap(
+      nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   auto input = [&](std::uint64_t n) {
     Random random(n * UINT64_C(0x9e3779b97f4a7c15) + 1);
     return mutate(seeds[random() % seeds.size()], seeds, random);
@@ -128,12 +128,14 @@ int main(int count, char **arguments) {
     }
     std::uint64_t culprit = *at;
     const char *what = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "time"
-                       : WIFEXITED(status) && WEXITSTATUS(status) == 77  ? "memory"
-                                                                         : "crash";
+                       : WIFEXITED(status) && WEXITSTATUS(status) == 77   ? "memory"
+                                                                          : "crash";
     fs::path kept = findings / (std::string(what) + "-" + std::to_string(culprit));
     std::string bytes = input(culprit);
-    std::ofstream(kept, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    std::printf("%s: signal %d, exit %d\n", kept.c_str(), WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+    std::ofstream(kept, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::printf("%s: signal %d, exit %d\n", kept.c_str(),
+                WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                 WIFEXITED(status) ? WEXITSTATUS(status) : 0);
     ++found;
     done += culprit + 1 - next;

@@ -18,8 +18,7 @@ namespace torch_mlir::torchscript::fuzz {
 using Random = std::mt19937_64;
 
 /// A changed copy of `seed`. `others` is where pieces come from.
-std::string mutate(const std::string &seed, const std::vector<std::string> &others,
-                   Random &random);
+std::string mutate(const std::string &seed, const std::vector<std::string> &others, Random &random);
 
 } // namespace torch_mlir::torchscript::fuzz
 

@@ -1,5 +1,7 @@
 # Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# TorchScript knows types by the names of `typing`, in every release.
+# ruff: noqa: UP006, UP032, UP035, UP045
 """Writes the archives that fuzzing starts from: `python make_seeds.py FOLDER`, with PyTorch.
 
 They are small, so that changes meet what matters, and between them hold what a TorchScript
