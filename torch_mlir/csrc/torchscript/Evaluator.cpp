@@ -280,22 +280,18 @@ void Evaluator::write(Cell *cell, MlirValue value, const std::string &what) {
     warnings.push_back(warning);
 }
 
-void Evaluator::relate(Cell *left, Cell *right) {
-  if (left == right ||
-      std::find(left->related.begin(), left->related.end(), right) != left->related.end())
-    return;
-  // Whatever shares memory with one may share it with the other.
-  std::vector<Cell *> lefts = left->related, rights = right->related;
-  lefts.push_back(left);
-  rights.push_back(right);
-  for (Cell *one : lefts) {
-    for (Cell *other : rights) {
-      if (one == other ||
-          std::find(one->related.begin(), one->related.end(), other) != one->related.end())
-        continue;
-      one->related.push_back(other);
-      other->related.push_back(one);
-    }
+void Evaluator::relate(Cell *cell, Cell *other) {
+  // What `other` may share its memory with, `cell` may as well. Those don't share theirs with
+  // one another for that: a tensor that is one of two, depending on a condition, makes them no
+  // more the same than they were.
+  std::vector<Cell *> others = other->related;
+  others.push_back(other);
+  for (Cell *each : others) {
+    if (each == cell ||
+        std::find(cell->related.begin(), cell->related.end(), each) != cell->related.end())
+      continue;
+    cell->related.push_back(each);
+    each->related.push_back(cell);
   }
 }
 
@@ -1353,6 +1349,7 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
     }
     reads.resize(outerReads);
     isStable = true;
+    bool isOtherwiseCarried = false;
     for (size_t i = 0; i < carried.size(); ++i) {
       std::vector<Hole> holes;
       const IValue &next = get(body.outputs()[i + 1]);
@@ -1371,10 +1368,16 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
       if (isOther || (isKnown(carried[i]) && isKnown(next) && carried[i] != next)) {
         varies[i] = true;
         isStable = false;
+        isOtherwiseCarried = true;
       }
     }
     Heap::Change change = heap.undo();
+    // What was written to by way of a value that is carried may be another thing each time.
+    if (isOtherwiseCarried)
+      things.clear();
     for (const auto &[thing, item] : change.items) {
+      if (isOtherwiseCarried)
+        break;
       State before = heap.getState(thing, item.held);
       if (heap.getBirth(thing) > start) // made anew by each iteration
         continue;
@@ -1490,7 +1493,7 @@ void Evaluator::evaluateOperator(const Node *node) {
     return;
   if (schema->name() == "aten::is_grad_enabled")
     return bind(node->output(), false);
-  if (evaluateIdentity(node) || tryEvaluate(node, *schema))
+  if (evaluateIdentity(node) || tryEvaluate(node, *schema) || evaluateNorm(node))
     return;
   if (getWritten(*schema).empty())
     return emitOperator(node, *schema);
@@ -1521,6 +1524,37 @@ bool Evaluator::evaluateIdentity(const Node *node) {
   if (leaf && mayBeNone(leaf->type))
     return false;
   bind(node->output(), value->isNone() == (node->kind() == aten::__is__));
+  return true;
+}
+
+/// Normalisations write to the statistics that they are given, which their schemas don't tell.
+bool Evaluator::evaluateNorm(const Node *node) {
+  bool isBatch = node->kind() == aten::batch_norm;
+  if ((!isBatch && node->kind() != aten::instance_norm) || node->inputs().size() < 9)
+    return false;
+  std::vector<IValue> inputs = getInputs(node);
+  const IValue &training = inputs[5];
+  if (inputs[3].isNone() || (training.isBool() && !training.toBool()))
+    return false;
+  if (!isBatch || !training.isBool() || !isTensorValue(inputs[3]) || !isTensorValue(inputs[4]))
+    throw Unsupported("it may write to the statistics that it is given, which can't be done on "
+                      "values");
+  MlirType tensor = types.getTensor();
+  std::vector<MlirValue> operands;
+  for (size_t i = 0; i < 8; ++i)
+    operands.push_back(materialize(inputs[i], node->input(i)->type()));
+  MlirOperation made = emit("torch.aten._native_batch_norm_legit_functional",
+                            std::vector<MlirType>(5, tensor), operands);
+  for (intptr_t i = 0; i < 2; ++i) {
+    const IValue &statistic = inputs[static_cast<size_t>(3 + i)];
+    const Leaf *leaf = getLeaf(statistic);
+    Cell *cell = leaf ? leaf->cell : cellOf(statistic.toTensor());
+    MlirValue value = mlirOperationGetResult(made, 3 + i);
+    if (leaf && leaf->view)
+      value = leaf->view->write(*builder, read(cell), value, tensor, location);
+    write(cell, value, "aten::batch_norm");
+  }
+  bind(node->output(), makeLeaf(mlirOperationGetResult(made, 0), c10::TensorType::get()));
   return true;
 }
 

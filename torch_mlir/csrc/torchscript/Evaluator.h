@@ -91,6 +91,7 @@ private:
   void evaluateOperator(const Node *node);
   bool tryEvaluate(const Node *node, const c10::FunctionSchema &schema);
   bool evaluateIdentity(const Node *node);
+  bool evaluateNorm(const Node *node);
   void evaluateWrite(const Node *node, const c10::FunctionSchema &schema);
   void evaluateTensorWrite(const Node *node, const c10::FunctionSchema &schema, size_t self);
   void evaluateListWrite(const Node *node, const c10::FunctionSchema &schema);
@@ -109,7 +110,8 @@ private:
   MlirValue read(Cell *cell);
   MlirValue read(const Leaf &leaf);
   void write(Cell *cell, MlirValue value, const std::string &what);
-  void relate(Cell *left, Cell *right);
+  /// `cell` may share memory with `other`.
+  void relate(Cell *cell, Cell *other);
   /// The cells that a value's memory lies in.
   void collectCells(const IValue &value, std::set<Cell *> &cells);
   MlirValue materialize(const IValue &value, const c10::TypePtr &type);

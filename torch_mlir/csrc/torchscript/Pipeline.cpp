@@ -16,6 +16,7 @@
 #include "mlir-c/Pass.h"
 
 #include <ATen/core/class_type.h>
+#include <torch/csrc/jit/api/function_impl.h>
 
 #include <algorithm>
 #include <memory>
@@ -87,6 +88,17 @@ void collectNames(const IValue &value, const std::string &path, Names &names,
       collectNames(entry.value(), path + "." + key, names, seen, depth + 1);
     }
   }
+}
+
+/// The last line of a function that is known.
+std::vector<SourceLine> getEnd(const torch::jit::Graph &graph) {
+  std::vector<SourceLine> frames = getFrames(graph.return_node());
+  for (const torch::jit::Node *node : graph.nodes()) {
+    std::vector<SourceLine> own = getFrames(node);
+    if (!own.empty())
+      frames = std::move(own);
+  }
+  return frames;
 }
 
 class MethodImporter {
@@ -214,8 +226,13 @@ private:
       }
       IValue result = evaluator.call(method, values);
       std::vector<MlirValue> results;
-      evaluator.flatten(result, method.getSchema().returns().at(0).type(), results);
-      evaluator.finish();
+      try {
+        evaluator.flatten(result, method.getSchema().returns().at(0).type(), results);
+        evaluator.finish();
+      } catch (const Unsupported &problem) {
+        throw errorAt("the result of '" + method.name() + "': " + problem.what(),
+                      getEnd(*torch::jit::toGraphFunction(method).graph()));
+      }
       for (MlirValue each : results)
         body.results.push_back(mlirValueGetType(each));
       Builder(context, body.block).create("func.return", body.location, {}, results);
