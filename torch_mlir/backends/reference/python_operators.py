@@ -108,6 +108,12 @@ def _item(tensor: torch.Tensor) -> Any:
     return tensor.item()
 
 
+def _bool(tensor: torch.Tensor) -> Any:
+    value = tensor.item()
+    # Whether a symbol is 0 can't be told, but said.
+    return value if isinstance(value, torch.SymBool) else value != 0
+
+
 def _warn(message: Any, stacklevel: int = 2) -> None:
     warnings.warn(str(message), stacklevel=stacklevel)
 
@@ -191,7 +197,11 @@ _BY_KEY: dict[str, Function] = {
     "aten.list.t": list,
     "aten.Int.Tensor": _item,
     "aten.Float.Tensor": _item,
-    "aten.Bool.Tensor": bool,
+    "aten.Bool.Tensor": _bool,
+    # PyTorch 2.1's kernels give ints.
+    "aten.isfinite.float": math.isfinite,
+    "aten.isinf.float": math.isinf,
+    "aten.isnan.float": math.isnan,
     "aten.IntImplicit": _item,
     "aten.FloatImplicit": _item,
     "aten.ScalarImplicit": _item,
