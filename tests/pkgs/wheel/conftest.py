@@ -15,7 +15,7 @@ import row_wheel  # noqa: E402
 from archive import write_wheel  # noqa: E402
 from small_wheel import DIST_INFO, PARTS, Packages, good_files  # noqa: E402
 
-DEBIAN_NAMES = {"base-files", "gcc-12-base", "libstdc++-12-dev"}
+DEBIAN_NAMES = {"base-files", "gcc-12-base", "libfmt-dev", "libstdc++-12-dev"}
 
 
 @pytest.fixture(scope="session")

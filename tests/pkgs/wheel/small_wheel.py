@@ -134,15 +134,19 @@ def good_files(folder: Path) -> dict[str, bytes]:
     return {**files, AGGREGATE: aggregate, EXTENSION: extension}
 
 
-def _deb(path: Path, files: dict[str, bytes]) -> None:
-    """Writes a Debian package: an ar archive with a ``data.tar.xz``."""
+def _tar(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz") as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(f"./{name}")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-    members = {"debian-binary": b"2.0\n", "data.tar.xz": buffer.getvalue()}
+    return buffer.getvalue()
+
+
+def _deb(path: Path, files: dict[str, bytes]) -> None:
+    """Writes a Debian package: an ar archive with a ``data.tar.xz``."""
+    members = {"debian-binary": b"2.0\n", "data.tar.xz": _tar(files)}
     data = b"!<arch>\n"
     for name, content in members.items():
         data += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode()
@@ -164,7 +168,7 @@ class Packages:
         self.files: list[Path] = []
         self.versions: dict[str, str] = {}
         self.hashes: dict[str, str] = {}
-        pins: dict[str, dict[str, str]] = {}
+        pins: dict[str, dict[str, dict[str, str]]] = {"bookworm": {}}
         lock = ""
         for number, name in enumerate(sorted({entry["package"] for entry in entries})):
             members: dict[str, bytes] = {}
@@ -177,7 +181,11 @@ class Packages:
             version = self.versions[name] = (
                 f"1:{number}.0" if name in debian_names else f"{number}.0"
             )
-            if name in debian_names:
+            suite, _, source = name.rpartition("/")
+            if source.startswith("src:"):
+                path = folder / f"{source.removeprefix('src:')}_{number}.0.orig.tar.xz"
+                path.write_bytes(_tar(members))
+            elif name in debian_names:
                 path = folder / f"{name}_{number}.0_all.deb"
                 _deb(path, members)
             else:
@@ -188,8 +196,11 @@ class Packages:
                         archive.writestr(member, content)
             self.files.append(path)
             sha256 = self.hashes[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-            if name in debian_names:
-                pins[name] = {"path": f"pool/{path.name}", "sha256": sha256, "version": version}
+            pin = {"path": f"pool/{path.name}", "sha256": sha256, "version": version}
+            if source.startswith("src:"):
+                pins.setdefault(suite, {})[source] = pin
+            elif name in debian_names:
+                pins["bookworm"][name] = pin
             else:
                 lock += f'[[package]]\nname = "{name}"\nversion = "{version}"\nfiles = [\n'
                 lock += f'  {{file = "other.whl", hash = "sha256:{"0" * 64}"}},\n'
@@ -197,7 +208,7 @@ class Packages:
         self.lock = folder / "poetry.lock"
         self.lock.write_text(lock)
         self.debian = folder / "debian.json"
-        self.debian.write_text(json.dumps({"bookworm": pins}))
+        self.debian.write_text(json.dumps(pins))
 
 
 def texts_of(package: str) -> list[str]:

@@ -119,6 +119,8 @@ def test_bill_names_each_part_as_the_pins_do(row_wheel_path: Path, packages: Pac
         assert component["licenses"] == [{"expression": part["license"]}]
     assert components["nanobind"]["purl"].startswith("pkg:pypi/nanobind@")
     assert components["robin-map"]["purl"].endswith("#nanobind/ext/robin_map")
+    assert components["pytorch"]["purl"].startswith("pkg:deb/debian/pytorch@")
+    assert components["pytorch"]["purl"].endswith("?arch=source&distro=trixie")
     assert components["libstdc++"]["purl"].startswith("pkg:deb/debian/libstdc%2B%2B-12-dev@")
     references = [component["bom-ref"] for component in bill["components"]]
     assert bill["dependencies"][0]["dependsOn"] == references
@@ -126,8 +128,9 @@ def test_bill_names_each_part_as_the_pins_do(row_wheel_path: Path, packages: Pac
 
 def test_every_package_of_parts_is_pinned() -> None:
     locked = {p["name"] for p in tomllib.loads((ROOT / "poetry.lock").read_text())["package"]}
-    debian = set(json.loads((ROOT / "pkgs/fetch/debian.json").read_text())["bookworm"])
-    assert package_names(json.loads(PARTS.read_text())) <= locked | debian
+    suites = json.loads((ROOT / "pkgs/fetch/debian.json").read_text())
+    others = {f"{suite}/{name}" for suite, names in suites.items() for name in names}
+    assert package_names(json.loads(PARTS.read_text())) <= locked | set(suites["bookworm"]) | others
 
 
 def test_record_holds_every_files_hash_and_size(row_wheel_path: Path) -> None:
