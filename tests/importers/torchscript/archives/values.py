@@ -59,7 +59,7 @@ class Mathematics(Module):
             math.log(x),
             math.sin(x),
             math.atan2(x, 1.0),
-            1 if math.isinf(x) else 2,
+            math.copysign(x, -1.0),
             math.gcd(int(x * 8), 12),
             math.factorial(4),
         )
