@@ -30,7 +30,7 @@ nanobind_add_module(TorchMLIRJitIrImporter NB_STATIC NB_SUPPRESS_WARNINGS
   NB_DOMAIN torch_mlir_jit_ir_importer ${_sources} "${_row_schemas}")
 target_include_directories(TorchMLIRJitIrImporter PRIVATE
   "${CMAKE_CURRENT_BINARY_DIR}/torch_mlir/csrc/torchscript")
-target_compile_options(TorchMLIRJitIrImporter PRIVATE
+target_compile_options(TorchMLIRJitIrImporter PRIVATE ${SelectiveLibtorch_PREFIX_MAPS}
   -frtti -fexceptions -ffunction-sections -fdata-sections
   -DNDEBUG)  # as that libtorch, whose inline functions both compile
 target_link_libraries(TorchMLIRJitIrImporter PRIVATE

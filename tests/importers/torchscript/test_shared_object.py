@@ -46,10 +46,6 @@ def test_one_symbol_is_exported(symbols):
     assert defined == ["PyInit__jit_ir_importer"]
 
 
-@pytest.mark.xfail(
-    reason="the weak _ZTH… of a thread_local; linking with -z nodynamic-undefined-weak drops it",
-    strict=True,
-)
 def test_nothing_of_pytorch_is_looked_for_elsewhere(symbols):
     undefined = [name for name, is_defined, _ in symbols if not is_defined]
     # C++'s own names may come from a shared standard library; those of PyTorch's namespaces not.
