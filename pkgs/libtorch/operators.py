@@ -20,7 +20,7 @@ MANGLED = re.compile(r"^_ZN2at4_ops(\d+)(\w+)$")
 
 
 def operator_of(symbol: str) -> str | None:
-    """"add_Tensor" for a mangled ``at::_ops::add_Tensor::call``; None for other symbols."""
+    """ "add_Tensor" for a mangled ``at::_ops::add_Tensor::call``; None for other symbols."""
     found = MANGLED.match(symbol)
     return found[2][: int(found[1])] if found else None
 

@@ -105,7 +105,7 @@ def scopes(demangled: str) -> list[str]:
 
 
 def stem_words(text: str) -> set[str]:
-    """"SourceRangeSerializer" and "source_range_serialization" share words by this."""
+    """ "SourceRangeSerializer" and "source_range_serialization" share words by this."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)
     return {word.lower() for word in words}
 

@@ -62,7 +62,9 @@ def test_a_definition_ranks_before_a_call_and_a_declaration(selection):
 
 def test_operators_are_told_from_other_symbols(selection):
     operator_of = selection.operators.operator_of
-    assert operator_of("_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE") == "add_Tensor"
+    assert (
+        operator_of("_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE") == "add_Tensor"
+    )
     assert operator_of("_ZN2at4_ops3any10redispatchERKNS_6TensorE") == "any"
     assert operator_of("_ZN2at6native3addERKNS_6TensorE") is None
     assert operator_of("malloc") is None

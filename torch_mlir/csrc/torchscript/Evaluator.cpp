@@ -204,10 +204,19 @@ Cell *Evaluator::cellOf(const at::Tensor &tensor) {
   entry->second = cell;
   if (tensor.defined() && tensor.has_storage() && tensor.numel() > 0) {
     // What another one shares with it is no view that could be followed.
-    auto &others = storages[tensor.storage().unsafeGetStorageImpl()];
+    const c10::StorageImpl *storage = tensor.storage().unsafeGetStorageImpl();
+    auto &others = storages[storage];
     for (const at::TensorImpl *other : others)
       relate(cell, tensors.at(other));
     others.insert(identity);
+    // The literal is what the archive holds, which is no longer true once another was written.
+    if (auto written = writtenStorages.find(storage); written != writtenStorages.end())
+      cell->stale = written->second;
+    if (!slots.allTensors) // else they are there whether or not they are written to
+      for (const auto &[other, state] : slots.values)
+        if (other != identity && state.isTensor() && state.toTensor().has_storage() &&
+            state.toTensor().storage().unsafeGetStorageImpl() == storage)
+          cell->stale = std::make_shared<Write>(Write{{}, "a method of the module"});
   }
   if (slots.allTensors && name != names.values.end())
     slots.values.emplace(identity, tensor);
@@ -265,9 +274,15 @@ void Evaluator::write(Cell *cell, MlirValue value, const std::string &what) {
   auto stale = std::make_shared<Write>();
   stale->what = what;
   stale->frames = getStack(lastPlaced);
+  auto noteStorage = [&](const Cell *written) {
+    if (written->literal.defined() && written->literal.has_storage())
+      writtenStorages.emplace(written->literal.storage().unsafeGetStorageImpl(), stale);
+  };
+  noteStorage(cell);
   for (Cell *other : cell->related) {
     heap.willWrite(other);
     other->stale = stale;
+    noteStorage(other);
   }
   if (!cell->isArgument)
     return;

@@ -154,6 +154,8 @@ private:
 
   std::map<const at::TensorImpl *, Cell *> tensors;
   std::map<const c10::StorageImpl *, std::set<const at::TensorImpl *>> storages;
+  /// The first write to each storage, one that a branch not taken makes included.
+  std::map<const c10::StorageImpl *, std::shared_ptr<const Write>> writtenStorages;
   std::map<std::string, MlirValue> constants;
   std::map<const void *, MlirValue> packed;
   std::unordered_map<const torch::jit::Function *, std::shared_ptr<torch::jit::Graph>> graphs;
