@@ -36,7 +36,7 @@ target_compile_options(TorchMLIRJitIrImporter PRIVATE ${SelectiveLibtorch_PREFIX
 target_link_libraries(TorchMLIRJitIrImporter PRIVATE
   TorchMLIRAggregateCAPI SelectiveLibtorch::torch)
 target_link_options(TorchMLIRJitIrImporter PRIVATE
-  LINKER:-z,undefs  # CPython's symbols; check_importer.py sees to the others
+  LINKER:-z,undefs  # CPython's symbols; test_shared_object.py sees to the others
   LINKER:--gc-sections
   LINKER:--whole-archive "${SelectiveLibtorch_LIBRARY}" LINKER:--no-whole-archive)
 set_target_properties(TorchMLIRJitIrImporter PROPERTIES
