@@ -44,7 +44,7 @@ let
     "torch_mlir/operators/(table\\.txt|rows\\.tsv|emit_(rows_)?cpp\\.py|_(table|rows)\\.py)"
   ];
   # What writes data or C++ is no part of the package.
-  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows)?|emit_(rows_)?cpp)\\.py" [
+  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows)?|emit_(rows_)?cpp|_rows)\\.py" [
     "pyproject\\.toml|README\\.md|LICENSE"
     "torch_mlir/.*\\.(py|pyi|txt|json|typed|js|css)"
   ];

@@ -132,6 +132,10 @@ def tree(tmp_path, selection, monkeypatch):
 
 def run(selection, tree, ours, monkeypatch):
     (tree / "ours.cpp").write_text(ours)
+    # LLVM's tools share a library that looks for the C library's in its own folder alone.
+    libraries = Path(sys.base_prefix, "lib/x86_64-linux-gnu")
+    if (libraries / "librt.so.1").exists():
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(libraries))
     zig = f"{sys.executable} -m ziglang"
     monkeypatch.setattr(
         sys,

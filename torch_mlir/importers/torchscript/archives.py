@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from ... import ir
 from ..._mlir_libs import _jit_ir_importer as native  # type: ignore[attr-defined]
@@ -67,7 +67,7 @@ def import_archive(
 
 def _imported(context: ir.Context, given: Any, **options: Any) -> ir.Module:
     try:
-        return native.import_archive(context, given, **options)
+        return cast("ir.Module", native.import_archive(context, given, **options))
     except native.ImportError as error:
         raise TorchMlirCompilerError(str(error)) from None
 
