@@ -140,7 +140,8 @@ def test_a_pipe_with_no_pytorch_installed(archive, tmp_path):
         "            raise ModuleNotFoundError('no torch', name='torch')\n"
         "sys.meta_path.insert(0, Blocks())\n"
     )
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    # An empty part would be the working directory.
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     result = subprocess.run(
         [sys.executable, "-P", "-m", "torch_mlir.cli", "import", "-", "--input", "4x3xf32"],
         input=archive.read_bytes(),

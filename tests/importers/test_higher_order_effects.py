@@ -121,7 +121,8 @@ printed = pytest.mark.skipif(
 
 class Prints(torch.nn.Module):
     def forward(self, x, n):
-        torch.ops.higher_order.print("{n} of {{x}}: {x}!", x=x.sum(), n=n.item())
+        more = n.item() + 1
+        torch.ops.higher_order.print("{n} of {{x}}, {{}}: {more}!", more=more, n=n.item())
         torch.ops.higher_order.print("done")
         return x + 1
 
@@ -137,7 +138,7 @@ def test_print(way, capsys):
     result = run(*inputs)
     actual = capsys.readouterr().out
     assert torch.equal(result, Prints()(*inputs))
-    assert actual == capsys.readouterr().out == "7 of {x}: 3.0!\ndone\n"
+    assert actual == capsys.readouterr().out == "7 of {x}, {}: 8!\ndone\n"
 
 
 @printed

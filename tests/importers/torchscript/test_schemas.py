@@ -94,7 +94,10 @@ def registries() -> dict[str, list[str]]:
         "print(json.dumps({r: sum(rows.registry(r).values(), []) for r in rows.names}))"
     )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", program, str(OPERATORS)], check=True, capture_output=True, text=True
+        [sys.executable, "-P", "-c", program, str(OPERATORS)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return json.loads(done.stdout)
 
@@ -170,7 +173,10 @@ def test_libtorchs_own_torchscript_does_not_need_the_rows_operators() -> None:
         print(torchscript.import_archive(sys.stdin.buffer.read(), torch_version="2.15"))
     """)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", program], input=written(Relu()), capture_output=True, check=False
+        [sys.executable, "-P", "-c", program],
+        input=written(Relu()),
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
     assert b"torch.aten.relu" in done.stdout

@@ -46,16 +46,23 @@ def _print(graph: GraphImporter, node: Node) -> None:
 
 
 def _emit_print(graph: GraphImporter, args: Any, kwargs: Any) -> None:
-    """`aten::format` knows no names: the values come in the order of their places."""
-    text, values = "", []
+    """`aten::format` knows no names and no escapes: values come in the order of their places.
+
+    Floats and tensors are printed as TorchScript prints them: `3.` for 3.0.
+    """
+    pieces, values = [""], []
     for literal, field, spec, conversion in string.Formatter().parse(args[0]):
-        text += literal.replace("{", "{{").replace("}", "}}")
+        pieces[-1] += literal
         if field is None:
             continue
         if spec or conversion or field not in kwargs:
             raise Unsupported(f"the field {field!r} of the format {args[0]!r} is not imported")
-        text += "{}"
+        # Braces of the text are a value, or they would be a place for one.
+        values += [graph.builder.constant("{}")] * pieces[-1].count("{}")
         values.append(anything(graph, kwargs[field]))
+        pieces.append("")
+    values += [graph.builder.constant("{}")] * pieces[-1].count("{}")
+    text = "{}".join(pieces)
     types = graph.types
     operands = [graph.builder.constant(text), *values]
     formatted = graph.operation("aten.format", [types.str], operands).results[0]
