@@ -25,6 +25,10 @@ in
         tests = folder ../../tests;
         # Tests read definitions and run the scripts that make data where they lie.
         package = folder ../../torch_mlir;
+        rows = builtins.path {
+          name = "rows.json";
+          path = ../matrix/rows.json;
+        };
         environment = python.groupEnv {
           name = "units-${cpython.tag}-env";
           python = cpython;
@@ -38,7 +42,8 @@ in
       ''
         set -o pipefail
         export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
-        mkdir -p source
+        mkdir -p source/pkgs/matrix
+        cp $rows source/pkgs/matrix/rows.json
         cp -r $tests source/tests
         cp -r $package source/torch_mlir
         chmod -R u+w source
