@@ -2,7 +2,7 @@
 #
 # A version is a source tree. Debian's source packages bring two; libtorchFrom takes any
 # other. Selecting compiles many files to find the few, so its result for the two lies
-# beside this file as data (selection-VERSION.txt), written by `.#libtorch-VERSION.selection`;
+# beside this file as data (selection-VERSION.txt), written by `.#libtorch-VERSION.report`;
 # for a tree of the user's own it is worked out in a derivation.
 {
   toolchain,
@@ -75,7 +75,7 @@ let
     };
   generator = programs "libtorch-generator" "generate\\.py";
   buildFiles = programs "libtorch-build-files" "(operators|generate)\\.py|libtorch\\.json|CMakeLists\\.txt|.*\\.cmake\\.in|stubs|.*\\.(cpp|h)";
-  selector = programs "libtorch-selector" "(selection|operators|generate|report)\\.py|libtorch\\.json|stubs|.*\\.(cpp|h)";
+  selector = programs "libtorch-selector" "(selection|operators|generate)\\.py|libtorch\\.json|stubs|.*\\.(cpp|h)";
 
   llvm = "$env/lib/python3.11/site-packages/llvm/bin";
   # The library that LLVM's tools share looks for the C library's in its own folder alone.
@@ -125,7 +125,7 @@ let
               -I $fmt/usr/include -I $PWD/include -I $nativeSource/torch_mlir/csrc \
               -I $packages/mlir/include -I $packages/llvm/include -I $packages/nanobind/include \
               -I $packages/nanobind/ext/robin_map/include \
-              -I $env/include/python3.11 -D MLIR_PYTHON_PACKAGE_PREFIX=torch_mlir. \
+              -I ${toolchain.python311}/include/python3.11 -D MLIR_PYTHON_PACKAGE_PREFIX=torch_mlir. \
               -j ''${NIX_BUILD_CORES:-1} --work $PWD/work -v \
               --report $out/report.txt -o $out/selection.txt
           '';
