@@ -3,23 +3,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-LIBTORCH = Path(__file__).parents[3] / "pkgs/libtorch"
-
-
-@pytest.fixture(scope="module")
-def generate():
-    sys.path.insert(0, str(LIBTORCH))
-    try:
-        import generate
-
-        yield generate
-    finally:
-        sys.path.remove(str(LIBTORCH))
 
 
 def test_options_are_off_and_variables_filled_in(generate):

@@ -13,17 +13,6 @@ import pytest
 LIBTORCH = Path(__file__).parents[3] / "pkgs/libtorch"
 
 
-@pytest.fixture(scope="module")
-def selection():
-    sys.path.insert(0, str(LIBTORCH))
-    try:
-        import selection
-
-        yield selection
-    finally:
-        sys.path.remove(str(LIBTORCH))
-
-
 @pytest.mark.parametrize(
     ("demangled", "parts"),
     [
