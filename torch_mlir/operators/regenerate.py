@@ -218,22 +218,28 @@ def tags_of(torch: Any, schema: Any) -> frozenset[str]:
     return frozenset(tag.name for tag in tags)
 
 
+def graph_of_call(torch: Any, schema: Any) -> tuple[Any, list[Any]]:
+    """A TorchScript graph of one call of an operator, and the call's operands."""
+    graph = torch._C.Graph()
+    operands = []
+    for argument in schema.arguments:
+        operand = graph.addInput()
+        operand.setType(argument.type)
+        operands.append(operand)
+    node = graph.create(schema.name, operands, len(schema.returns))
+    graph.appendNode(node)
+    for output, result in zip(node.outputs(), schema.returns, strict=True):
+        output.setType(result.type)
+    return graph, operands
+
+
 def is_kept_without_uses(torch: Any, schema: Any) -> bool:
     """Whether TorchScript's dead code elimination keeps a call that nothing uses.
 
     It knows ``Node::hasSideEffects`` and which operators were registered without a
     promise about aliasing, for all namespaces.
     """
-    graph = torch._C.Graph()
-    inputs = []
-    for argument in schema.arguments:
-        value = graph.addInput()
-        value.setType(argument.type)
-        inputs.append(value)
-    node = graph.create(schema.name, inputs, len(schema.returns))
-    graph.appendNode(node)
-    for output, result in zip(node.outputs(), schema.returns, strict=True):
-        output.setType(result.type)
+    graph, _ = graph_of_call(torch, schema)
     try:
         torch._C._jit_pass_dce(graph)
     except RuntimeError as error:

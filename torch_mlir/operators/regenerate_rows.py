@@ -32,6 +32,7 @@ from regenerate import (
     REGISTERING_MODULES,
     Unusable,
     full_name,
+    graph_of_call,
     import_torch,
     is_kept_without_uses,
     release,
@@ -84,16 +85,7 @@ def is_immutable(type: Any) -> bool:
 def is_conservative(torch: Any, schema: Any) -> bool:
     """Whether alias analysis and dead code elimination take a call for one that may write to
     whatever it gets, and have other effects."""
-    graph = torch._C.Graph()
-    operands = []
-    for argument in schema.arguments:
-        operand = graph.addInput()
-        operand.setType(argument.type)
-        operands.append(operand)
-    node = graph.create(schema.name, operands, len(schema.returns))
-    graph.appendNode(node)
-    for output, result in zip(node.outputs(), schema.returns, strict=True):
-        output.setType(result.type)
+    graph, operands = graph_of_call(torch, schema)
     try:
         if all(is_immutable(argument.type) for argument in schema.arguments):
             return is_kept_without_uses(torch, schema)
