@@ -1044,7 +1044,7 @@ void Evaluator::evaluateBranches(const Node *node, MlirValue condition) {
       states[side] = found == branches[side].change.items.end() ? heap.getState(thing, held)
                                                                  : found->second.state;
     }
-    Joined join{thing, held, states[0], nullptr};
+    Joined join{thing, held, states[0], LeafPtr()};
     switch (thing.kind) {
     case Thing::Kind::Cell: {
       auto *cell = const_cast<Cell *>(static_cast<const Cell *>(thing.address));

@@ -12,13 +12,13 @@
 #include "torchscript/Schemas.h"
 #include "torchscript/Types.h"
 #include "torchscript/Values.h"
+#include "torchscript/Versions.h"
 
 #include "mlir-c/Diagnostics.h"
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/error_report.h>
-#include <torch/csrc/jit/serialization/import.h>
 
 #include <exception>
 #include <mutex>
@@ -74,11 +74,6 @@ private:
   MlirModule module;
 };
 
-/// libtorch's warnings are for those who run tensors.
-struct IgnoredWarnings : c10::WarningHandler {
-  void process(const c10::Warning &) override {}
-};
-
 /// libtorch's registries and compilation units are the process's.
 std::mutex &getMutex() {
   static auto *mutex = new std::mutex();
@@ -87,9 +82,7 @@ std::mutex &getMutex() {
 
 torch::jit::Module load(const std::shared_ptr<Archive> &archive, const std::string &row) {
   selectSchemas(row);
-  torch::jit::ExtraFilesMap extraFiles;
-  return torch::jit::load(adapter(archive), c10::Device(c10::kCPU), extraFiles,
-                          /*load_debug_files=*/true);
+  return loadModule(adapter(archive));
 }
 
 /// Loads with the operators of the newest row that has all that the archive calls.
@@ -136,7 +129,6 @@ MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archi
                       std::vector<std::string> &warnings) {
   Diagnostics diagnostics(context);
   IgnoredWarnings ignored;
-  c10::WarningUtils::WarningHandlerGuard guard(&ignored);
   try {
     torch::jit::Module model =
         options.row.empty() ? loadAsNewest(archive) : load(archive, options.row);

@@ -6,13 +6,14 @@
 
 #include "torchscript/Quantized.h"
 
+#include "torchscript/Versions.h"
+
 #include <c10/core/Allocator.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/TensorImpl.h>
 #include <torch/custom_class.h>
 #include <torch/library.h>
 
-#include <optional>
 #include <utility>
 
 namespace torch_mlir::torchscript {
@@ -50,7 +51,7 @@ private:
   Quantization quantization;
 };
 
-at::Tensor makeEmpty(std::optional<c10::ScalarType> dtype, Quantization quantization) {
+at::Tensor makeEmpty(Optional<c10::ScalarType> dtype, Quantization quantization) {
   TORCH_CHECK(dtype && c10::isQIntType(*dtype), "a quantised tensor needs a quantised dtype");
   c10::Storage storage(c10::Storage::use_byte_size_t(), 0, c10::GetAllocator(c10::kCPU),
                        /*resizable=*/true);
@@ -60,21 +61,21 @@ at::Tensor makeEmpty(std::optional<c10::ScalarType> dtype, Quantization quantiza
   return at::Tensor(std::move(impl));
 }
 
-at::Tensor emptyAffine(c10::SymIntArrayRef, std::optional<c10::ScalarType> dtype,
-                       std::optional<c10::Layout>, std::optional<c10::Device>,
-                       std::optional<bool>, double scale, int64_t zeroPoint,
-                       std::optional<c10::MemoryFormat>) {
+at::Tensor emptyAffine(Sizes, Optional<c10::ScalarType> dtype,
+                       Optional<c10::Layout>, Optional<c10::Device>,
+                       Optional<bool>, double scale, int64_t zeroPoint,
+                       Optional<c10::MemoryFormat>) {
   Quantization quantization;
   quantization.scale = scale;
   quantization.zeroPoint = zeroPoint;
   return makeEmpty(dtype, std::move(quantization));
 }
 
-at::Tensor emptyByChannel(c10::SymIntArrayRef, const at::Tensor &scales,
+at::Tensor emptyByChannel(Sizes, const at::Tensor &scales,
                           const at::Tensor &zeroPoints, int64_t axis,
-                          std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
-                          std::optional<c10::Device>, std::optional<bool>,
-                          std::optional<c10::MemoryFormat>) {
+                          Optional<c10::ScalarType> dtype, Optional<c10::Layout>,
+                          Optional<c10::Device>, Optional<bool>,
+                          Optional<c10::MemoryFormat>) {
   Quantization quantization;
   quantization.scheme = c10::kPerChannelAffine;
   quantization.scales = scales;
