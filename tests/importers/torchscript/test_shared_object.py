@@ -226,3 +226,19 @@ def test_threads_that_end_leave_the_archive_behind(run):
         kept.clear()
         """
     )
+
+
+def test_kernels_are_those_that_loading_runs_and_no_others():
+    empty = {"CPU", "BackendSelect"}
+    assert {name: set(keys) for name, keys in _jit_ir_importer.kernels().items()} == {
+        "aten::empty.memory_format": empty,
+        "aten::empty_strided": empty,
+        "aten::set_.source_Storage": {"CPU"},
+        "aten::set_.source_Storage_storage_offset": {"CPU", "QuantizedCPU"},
+        "aten::detach": {"CPU"},
+        "aten::to.device": {"CPU"},
+        "aten::clone": {"CPU"},
+        "aten::equal": {"CPU"},
+        "aten::_empty_affine_quantized": {"BackendSelect"},
+        "aten::_empty_per_channel_affine_quantized": {"BackendSelect"},
+    }

@@ -256,4 +256,8 @@ NB_MODULE(_jit_ir_importer, module) {
       "The schemas of all operators that an archive may call in one of `rows()`: by name, and "
       "overloads in the order in which they are tried. Raises ValueError where there is no such "
       "row.");
+  module.def(
+      "kernels", &linkedKernels,
+      "The operators that the importer's own libtorch has kernels of, with the dispatch keys that "
+      "it has them for: what it runs itself while it loads an archive.");
 }

@@ -441,6 +441,18 @@ const std::vector<std::string> &schemaRows() {
 
 void selectSchemas(const std::string &row) { Registry::get().select(row); }
 
+std::map<std::string, std::vector<std::string>> linkedKernels() {
+  auto &dispatcher = c10::Dispatcher::singleton();
+  std::map<std::string, std::vector<std::string>> found;
+  for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
+    auto handle = dispatcher.findOp(name);
+    for (c10::DispatchKey key : c10::DispatchKeySet(c10::DispatchKeySet::FULL))
+      if (handle->hasKernelForDispatchKey(key))
+        found[toString(name)].emplace_back(c10::toString(key));
+  }
+  return found;
+}
+
 std::vector<std::string> registeredSchemas() {
   std::vector<std::string> found;
   for (const OperatorPtr &op : Registry::get().all())

@@ -13,6 +13,7 @@
 #ifndef TORCH_MLIR_TORCHSCRIPT_SCHEMAS_H
 #define TORCH_MLIR_TORCHSCRIPT_SCHEMAS_H
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ void selectSchemas(const std::string &row);
 /// What the registry of the chosen row holds: operators' names in alphabetical order, schemas as
 /// PyTorch prints them in the registry's order.
 std::vector<std::string> registeredSchemas();
+
+/// The operators that the dispatcher of the libtorch in here has kernels of, each with the names of
+/// the dispatch keys that it has one for, in alphabetical order. There is a kernel of what libtorch
+/// itself runs while it loads an archive, and none besides.
+std::map<std::string, std::vector<std::string>> linkedKernels();
 
 } // namespace torch_mlir::torchscript
 
