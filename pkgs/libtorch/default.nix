@@ -35,9 +35,11 @@ let
     "NOTICE"
     "version.txt"
     "aten/src"
+    "build_variables.bzl"
     "c10"
     "caffe2/core"
     "caffe2/serialize"
+    "cmake/Codegen.cmake"
     "third_party"
     "tools"
     "torch/csrc"
@@ -75,7 +77,7 @@ let
     };
   generator = programs "libtorch-generator" "generate\\.py";
   buildFiles = programs "libtorch-build-files" "(operators|generate)\\.py|libtorch\\.json|CMakeLists\\.txt|.*\\.cmake\\.in|stubs|.*\\.(cpp|h)";
-  selector = programs "libtorch-selector" "(selection|operators|generate)\\.py|libtorch\\.json|stubs|.*\\.(cpp|h)";
+  selector = programs "libtorch-selector" "(selection|operators|own_builds|generate)\\.py|libtorch\\.json|stubs|.*\\.(cpp|h)";
 
   llvm = "$env/lib/python3.11/site-packages/llvm/bin";
   # The library that LLVM's tools share looks for the C library's in its own folder alone.

@@ -3,7 +3,8 @@
 
 For the report: the full build's figures beside the selection's. PyTorch keeps its lists in two
 places: build_variables.bzl, which is Starlark and runs as Python, and patterns in its
-CMake files. Kernels that it compiles for several kinds of processor count once. What its generators write is not counted, and neither are the libraries of others.
+CMake files. Kernels that it compiles for several kinds of processor count once; what its
+generators write is not counted, and neither are the libraries of others.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LITE = [
 def starlark_lists(source: Path) -> dict[str, list[str]]:
     """The lists of build_variables.bzl by name. Raises OSError."""
     names: dict[str, object] = {"load": lambda *_: None, "glob": lambda *_, **__: []}
-    exec(compile((source / "build_variables.bzl").read_text(), "build_variables.bzl", "exec"), names)
+    exec((source / "build_variables.bzl").read_text(), names)  # noqa: S102
     return {name: value for name, value in names.items() if isinstance(value, list)}
 
 
@@ -59,7 +60,9 @@ def cmake_variables(source: Path) -> dict[str, set[str]]:
             }
     # The last `set` is the full library's, where the lite one's comes first.
     for body in re.findall(r"set\s*\(\s*all_cpu_cpp([^)]*)\)", text):
-        made = {name for part in re.findall(r"\$\{(\w+)\}", body) for name in variables.get(part, ())}
+        made = {
+            name for part in re.findall(r"\$\{(\w+)\}", body) for name in variables.get(part, ())
+        }
         variables["all_cpu_cpp"] = variables.get("all_cpu_cpp", set()) | made
     return variables
 
@@ -69,7 +72,9 @@ def own_builds(source: Path) -> dict[str, int]:
     try:
         lists, variables = starlark_lists(source), cmake_variables(source)
     except OSError as error:
-        raise SystemExit(f"{source}: PyTorch's lists of its files are not there: {error}") from error
+        raise SystemExit(
+            f"{source}: PyTorch's lists of its files are not there: {error}"
+        ) from error
 
     def files(names: list[str], parts: list[str]) -> set[str]:
         named = {file for name in names for file in lists.get(name, ())}

@@ -32,6 +32,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # which PYTHONSAFEPATH leaves out
 import operators  # noqa: E402
+import own_builds  # noqa: E402
 from generate import source_version  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -49,7 +50,8 @@ class Settings:
     flags: list[str]
     roots: list[str]
     folders: list[str]
-    excluded: list[re.Pattern[str]]
+    # Patterns of files that are not looked at, and why.
+    excluded: list[tuple[re.Pattern[str], str]]
 
     @staticmethod
     def read(version: str) -> Settings:
@@ -62,7 +64,10 @@ class Settings:
             flags=[str(entry["flag"]) for entry in here(data["flags"])],
             roots=[str(entry["file"]) for entry in here(data["roots"])],
             folders=[str(entry["folder"]) for entry in here(data["folders"])],
-            excluded=[re.compile(str(entry["pattern"])) for entry in here(data["excluded"])],
+            excluded=[
+                (re.compile(str(entry["pattern"])), str(entry["reason"]))
+                for entry in here(data["excluded"])
+            ],
         )
 
 
@@ -274,21 +279,26 @@ class Selection:
     operators: set[str]
     reasons: dict[str, str]
     compiled_in_vain: list[str]
-    looked_at: int
+    looked_at: list[str]
+    left_out: dict[str, str]
 
 
-def candidates(builder: Builder, settings: Settings) -> dict[str, str]:
-    """Name -> text of every file that may be selected."""
-    texts = {}
+def candidates(builder: Builder, settings: Settings) -> tuple[dict[str, str], dict[str, str]]:
+    """Name -> text of every file that may be selected, and name -> reason of the others."""
+    texts, left_out = {}, {}
     for folder in settings.folders:
         base = builder.path_of(folder)
         for path in sorted(base.rglob("*")):
             name = folder.rstrip("/") + "/" + path.relative_to(base).as_posix()
             if path.suffix not in (".cpp", ".cc", ".c") or path.is_dir():
                 continue
-            if not any(pattern.search(name) for pattern in settings.excluded):
+            for pattern, reason in settings.excluded:
+                if pattern.search(name):
+                    left_out[name] = reason
+                    break
+            else:
                 texts[name] = path.read_text(errors="replace")
-    return texts
+    return texts, left_out
 
 
 def ours_to_find(symbol: str, demangled: str) -> bool:
@@ -306,7 +316,7 @@ def refuse_failures(builder: Builder, names: Iterable[str]) -> None:
 
 def select(builder: Builder, settings: Settings, ours: dict[str, Path], log: bool) -> Selection:
     """Adds files until no section in use lacks a symbol of PyTorch's. Raises SystemExit."""
-    texts = candidates(builder, settings)
+    texts, left_out = candidates(builder, settings)
     if missing := [root for root in settings.roots if root not in texts]:
         raise SystemExit(f"libtorch.json names roots that are not there: {', '.join(missing)}")
     index = Index(texts)
@@ -366,7 +376,7 @@ def select(builder: Builder, settings: Settings, ours: dict[str, Path], log: boo
             )
     needed = set(chosen)
     vain = sorted(name for name in builder.seconds if name in texts and name not in needed)
-    return Selection(sorted(chosen), bodies, reasons, vain, len(texts))
+    return Selection(sorted(chosen), bodies, reasons, vain, sorted(texts), left_out)
 
 
 def find(
@@ -410,30 +420,58 @@ def folder_of(name: str) -> str:
     return "/".join(parts[: 4 if name.startswith("torch/csrc/jit") else 2])
 
 
+def section(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """A part of the report: a title, a line of headings, a line a row, by tabs."""
+    return ["", f"# {title}", "\t".join(head), *("\t".join(map(str, row)) for row in rows)]
+
+
+def registrations(builder: Builder) -> list[tuple[str, str]]:
+    """The linked library's blocks that register kernels, each with its library and dispatch key."""
+    listing = subprocess.run(
+        [builder.nm, str(builder.work / "linked.so")], check=True, capture_output=True, text=True
+    ).stdout
+    blocks = re.findall(r"TORCH_LIBRARY_IMPL_init_(\w+?)_([A-Z]\w*?)_\d+", listing)
+    return sorted((library.replace("__", "_"), key) for library, key in set(blocks))
+
+
 def report(builder: Builder, selection: Selection, sizes: dict[str, int]) -> str:
-    """A table of the selection: folders, sizes, what was tried and left out."""
-    lines = ["folder\tfiles\tCPU seconds\tbytes in use"]
-    files = Counter(folder_of(name) for name in selection.files)
-    for folder in sorted(files):
+    """Tables of the selection: folders, sizes, what was tried and left out and why."""
+    own = own_builds.own_builds(builder.source)
+    lines = ["# Source files of PyTorch, without what generators write"]
+    lines += ["build\tfiles"]
+    lines += [f"this selection\t{len(selection.files)}"]
+    lines += [f"PyTorch's own: {name}\t{count}" for name, count in own.items()]
+    tree = [path for path in builder.source.rglob("*") if path.suffix in (".cpp", ".cc", ".cu")]
+    lines += [f"C++ and CUDA files of the folders that were unpacked\t{len(tree)}"]
+
+    files = Counter(map(folder_of, selection.files))
+    looked_at = Counter(map(folder_of, selection.looked_at))
+    rows: list[Sequence[object]] = []
+    for folder in sorted(looked_at):
         inside = [name for name in selection.files if folder_of(name) == folder]
         seconds = sum(builder.seconds[name] for name in inside)
         size = sum(sizes.get(builder.object_of(name).name, 0) for name in inside)
-        lines.append(f"{folder}\t{files[folder]}\t{seconds:.1f}\t{size}")
-    lines.append(
-        f"all\t{len(selection.files)}\t{sum(builder.seconds[n] for n in selection.files):.1f}\t"
-        f"{sum(sizes.values())}"
-    )
-    tree = [path for path in builder.source.rglob("*") if path.suffix in (".cpp", ".cc", ".cu")]
-    lines += ["", f"files of the tree that were looked at\t{selection.looked_at}"]
-    lines += [f"C++ and CUDA files of the tree\t{len(tree)}"]
-    lines += ["", f"operators called\t{len(selection.operators)}"]
-    lines += [f"\t{name}" for name in sorted(selection.operators)]
-    lines += ["", "file\tbytes in use\tfirst symbol that asked for it"]
-    for name in selection.files:
-        size = sizes.get(builder.object_of(name).name, 0)
-        lines.append(f"{name}\t{size}\t{selection.reasons[name]}")
-    lines += ["", "compiled in search of a symbol, and left out"]
-    lines += [f"\t{name}" for name in selection.compiled_in_vain]
+        rows.append((folder, files[folder], looked_at[folder], f"{seconds:.1f}", size))
+    seconds = sum(builder.seconds[name] for name in selection.files)
+    rows.append(("all", len(selection.files), len(selection.looked_at), f"{seconds:.1f}",
+                 sum(sizes.values())))  # fmt: skip
+    head = ("folder", "selected", "looked at", "CPU seconds", "bytes in use")
+    lines += section("What was selected, by folder", head, rows)
+
+    reasons = Counter(selection.left_out.values())
+    lines += section("What was not looked at, and why", ("files", "reason"),
+                     ((count, reason) for reason, count in reasons.most_common()))  # fmt: skip
+    lines += section("Blocks of the linked library that register kernels",
+                     ("library", "dispatch key"), registrations(builder))  # fmt: skip
+    lines += section("Operators that are called", ("operator",),
+                     ([name] for name in sorted(selection.operators)))  # fmt: skip
+    lines += section(
+        "Files that were selected", ("file", "bytes in use", "first symbol that asked for it"),
+        ((name, sizes.get(builder.object_of(name).name, 0), selection.reasons[name])
+         for name in selection.files),
+    )  # fmt: skip
+    lines += section("Files that were compiled in search of a symbol, and left out", ("file",),
+                     ([name] for name in selection.compiled_in_vain))  # fmt: skip
     return "\n".join(lines) + "\n"
 
 

@@ -25,3 +25,10 @@ def selection() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(LIBTORCH))
         yield importlib.import_module("selection")
+
+
+@pytest.fixture(scope="session")
+def own_builds() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(LIBTORCH))
+        yield importlib.import_module("own_builds")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,10 @@ def llvm(tool):
 
 TREE = {
     "version.txt": "2.6.0a0\n",
+    "build_variables.bzl": 'libtorch_cmake_sources = ["c10/core/used.cpp", "c10/util/deep.cpp"]\n',
+    "cmake/Codegen.cmake": "",
+    "aten/src/ATen/CMakeLists.txt": "",
+    "c10/test/root_test.cpp": "int main() {}\n",
     "c10/core/root.cpp": (
         "namespace c10 { void note(int); }\n"
         "namespace { struct Registers { Registers() { c10::note(1); } } registers; }\n"
@@ -111,7 +116,7 @@ def tree(tmp_path, selection, monkeypatch):
             {"file": "c10/core/elsewhere.cpp", "versions": ["1.13.1"]},
         ],
         "folders": [{"folder": "c10"}],
-        "excluded": [{"pattern": "/nothing/"}],
+        "excluded": [{"pattern": "/test/", "reason": "a test"}],
         "alone": [],
     }
     (tmp_path / "libtorch.json").write_text(selection.json.dumps(data))
@@ -149,7 +154,10 @@ def test_what_the_link_lacks_is_selected_and_nothing_else(selection, tree, monke
         "c10/util/deep.cpp",
     ]
     report = (tree / "report.txt").read_text()
-    assert "c10/util/deep.cpp" in report and "c10::deep()" in report
+    assert "\nc10/core\t2\t2\t" in report and "\nc10/util\t2\t4\t" in report
+    assert "\n1\ta test\n" in report
+    assert "this selection\t4\nPyTorch's own: libtorch with CUDA and distributed\t2\n" in report
+    assert re.search(r"\nc10/util/deep.cpp\t\d+\tc10::deep\(\)\n", report)
 
 
 def test_a_symbol_that_no_file_defines_is_named_with_who_asks(selection, tree, monkeypatch):
