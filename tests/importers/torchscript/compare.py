@@ -269,11 +269,12 @@ class _Comparison:
                         f"{path} and {other}: {_one_or_two(ours is our_other, 'tensor')}, "
                         f"and {_one_or_two(theirs is their_other, 'tensor')} in PyTorch"
                     )
-                elif _share(theirs, their_other) != _share(ours, our_other):
-                    self.found.append(
-                        f"{path} and {other}: {_one_or_two(_share(ours, our_other), 'storage')}, "
-                        f"and {_one_or_two(_share(theirs, their_other), 'storage')} in PyTorch"
-                    )
+                    continue
+                wanted = _distance(theirs, their_other)
+                given = _distance(ours, our_other)
+                # What lies apart from one another may have been one storage's once.
+                if wanted != given and (_overlap(theirs, their_other) or _overlap(ours, our_other)):
+                    self.found.append(f"{path} and {other}: {given}, and {wanted} in PyTorch")
         self._module_identities()
 
     def _module_identities(self) -> None:
@@ -753,12 +754,28 @@ def _one_or_two(is_one: bool, what: str) -> str:
     return f"one {what}" if is_one else f"two {what}s"
 
 
-def _share(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _distance(one: torch.Tensor, other: torch.Tensor) -> str:
+    """From one tensor to another in memory."""
+    if one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr():
+        return "two storages"
+    return f"{one.data_ptr() - other.data_ptr()} bytes apart in one storage"
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have bytes in common; those between their elements count as theirs."""
     if one.layout is not torch.strided or other.layout is not torch.strided:
         return False
     if not one.numel() or not other.numel():
         return False
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    if one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr():
+        return False
+
+    def end(tensor: torch.Tensor) -> int:
+        steps = zip(tensor.shape, tensor.stride(), strict=True)
+        last = sum((size - 1) * stride for size, stride in steps)
+        return tensor.data_ptr() + (last + 1) * tensor.element_size()
+
+    return one.data_ptr() < end(other) and other.data_ptr() < end(one)
 
 
 def _same_scalar(ours: Any, theirs: Any) -> bool:

@@ -118,7 +118,8 @@ void importModel(MlirContext context, MlirModule module, const torch::jit::Modul
                          warnings);
   Functions functions(context, body, types, literals, locations);
   Builder builder(context, body);
-  Values values(builder, types, literals, /*objects=*/true);
+  SharedMemory shared(model._ivalue());
+  Values values(builder, types, literals, /*objects=*/true, &shared);
   values.get(model._ivalue(), model.type(), "", locations.unknown());
   functions.importAll();
 }

@@ -140,6 +140,19 @@ at::Tensor getIntegers(const at::Tensor &tensor) {
   return at::Tensor(std::move(impl));
 }
 
+at::Tensor getInARow(const at::Tensor &tensor, int64_t offset, int64_t count) {
+  c10::Storage storage(tensor.storage());
+  c10::intrusive_ptr<c10::TensorImpl> impl;
+  if (const Quantization *quantization = getQuantization(tensor))
+    impl = c10::make_intrusive<QuantizedTensor>(std::move(storage), tensor.dtype(), *quantization);
+  else
+    impl = c10::make_intrusive<c10::TensorImpl>(
+        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+  impl->set_sizes_contiguous({count});
+  impl->set_storage_offset(offset);
+  return at::Tensor(std::move(impl));
+}
+
 const c10::IValue *getPackedState(const c10::IValue &object) {
   const auto &slots = object.toObject()->slots();
   if (slots.empty() || !slots[0].isCapsule())

@@ -31,6 +31,10 @@ const Quantization *getQuantization(const at::Tensor &tensor);
 /// The integers of a quantised tensor, in the same memory.
 at::Tensor getIntegers(const at::Tensor &tensor);
 
+/// The storage of a tensor as `count` of its elements from `offset` on, in a row. It's quantised
+/// if the tensor is.
+at::Tensor getInARow(const at::Tensor &tensor, int64_t offset, int64_t count);
+
 /// What PyTorch saves of an object of one of its quantized classes (packed parameters of linear
 /// and convolution layers), null for an object of another class.
 const c10::IValue *getPackedState(const c10::IValue &object);

@@ -6,6 +6,7 @@
 #include "torchscript/Values.h"
 
 #include "torchscript/Locations.h"
+#include "torchscript/Memory.h"
 #include "torchscript/Quantized.h"
 
 #include "capi/Resources.h"
@@ -21,7 +22,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -37,74 +37,6 @@ using c10::TypePtr;
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-/// Where the elements of a tensor lie. Everything in it has been held against the storage.
-struct Layout {
-  std::vector<int64_t> sizes;
-  std::vector<int64_t> strides;
-  uint64_t count = 1;
-  const char *data = nullptr;
-};
-
-/// Throws Unsupported where the tensor's elements aren't all in its storage: sizes and strides
-/// come from the archive as they are.
-Layout getLayout(const at::Tensor &tensor) {
-  Layout layout;
-  layout.sizes = tensor.sizes().vec();
-  layout.strides = tensor.strides().vec();
-  uint64_t last = 0;
-  bool overflows = tensor.storage_offset() < 0;
-  auto grow = [&overflows](uint64_t &value, uint64_t more, bool multiplies) {
-    overflows |= multiplies ? __builtin_mul_overflow(value, more, &value)
-                            : __builtin_add_overflow(value, more, &value);
-  };
-  for (int64_t size : layout.sizes) {
-    overflows |= size < 0;
-    // Counted without the zeros, so that what is empty can't be absurd.
-    if (size > 0)
-      grow(layout.count, static_cast<uint64_t>(size), true);
-  }
-  uint64_t itemSize = tensor.itemsize();
-  uint64_t bytes = layout.count;
-  grow(bytes, itemSize, true);
-  bool isEmpty = false;
-  for (size_t i = 0; i < layout.sizes.size(); ++i) {
-    isEmpty |= layout.sizes[i] == 0;
-    if (layout.sizes[i] <= 1)
-      continue;
-    overflows |= layout.strides[i] < 0;
-    uint64_t step = static_cast<uint64_t>(layout.strides[i]);
-    grow(step, static_cast<uint64_t>(layout.sizes[i] - 1), true);
-    grow(last, step, false);
-  }
-  overflows |= bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  if (overflows)
-    throw Unsupported("a tensor whose sizes or strides no tensor can have");
-  if (isEmpty) {
-    layout.count = 0;
-    return layout;
-  }
-  grow(last, static_cast<uint64_t>(tensor.storage_offset()), false);
-  grow(last, 1, false);
-  grow(last, itemSize, true);
-  if (overflows || last > tensor.storage().nbytes())
-    throw Unsupported("a tensor that reaches beyond its storage");
-  layout.data = static_cast<const char *>(tensor.storage().data()) +
-                static_cast<uint64_t>(tensor.storage_offset()) * itemSize;
-  return layout;
-}
-
-bool isContiguous(const Layout &layout) {
-  int64_t expected = 1;
-  for (size_t i = layout.sizes.size(); i-- > 0;) {
-    if (layout.sizes[i] == 1)
-      continue;
-    if (layout.strides[i] != expected)
-      return false;
-    expected *= layout.sizes[i];
-  }
-  return true;
-}
 
 /// Whether there is one element in memory that stands for all.
 bool isOneElement(const Layout &layout) {
@@ -160,14 +92,6 @@ void negate(char *data, size_t size, size_t partSize, size_t first, size_t step)
   // The sign is the highest bit, which little-endian numbers have last.
   for (size_t i = first * partSize; i + partSize <= size; i += step * partSize)
     data[i + partSize - 1] = static_cast<char>(data[i + partSize - 1] ^ 0x80);
-}
-
-bool isConjugate(const at::Tensor &tensor) {
-  return tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Conjugate);
-}
-
-bool isNegative(const at::Tensor &tensor) {
-  return tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Negative);
 }
 
 } // namespace
@@ -351,8 +275,9 @@ MlirValue Literals::createQuantized(Builder &builder, const at::Tensor &tensor,
 /// Containers and objects inside of one another.
 static constexpr unsigned maxDepth = 1024;
 
-Values::Values(Builder &builder, Types &types, Literals &literals, bool objects)
-    : builder(builder), types(types), literals(literals), objects(objects) {}
+Values::Values(Builder &builder, Types &types, Literals &literals, bool objects,
+               const SharedMemory *shared)
+    : builder(builder), types(types), literals(literals), objects(objects), shared(shared) {}
 
 /// What a value may be told apart by, null where it can't be reached twice.
 static const void *getIdentity(const IValue &value) {
@@ -410,13 +335,8 @@ MlirValue Values::make(const IValue &value, const TypePtr &type, const std::stri
   };
   if (value.isNone())
     return builder.value("torch.constant.none", location, torchMlirTorchNoneTypeGet(context));
-  if (value.isTensor()) {
-    try {
-      return literals.create(builder, value.toTensor(), path, location);
-    } catch (const Unsupported &problem) {
-      throw Unsupported("'" + path + "' is " + problem.what());
-    }
-  }
+  if (value.isTensor())
+    return makeTensor(value.toTensor(), path, location);
   if (value.isBool())
     return constant("bool", torchMlirTorchBoolTypeGet(context),
                     mlirIntegerAttrGet(mlirIntegerTypeGet(context, 1), value.toBool()));
@@ -487,6 +407,28 @@ MlirValue Values::make(const IValue &value, const TypePtr &type, const std::stri
     return makeObject(value, path, location);
   throw Unsupported("'" + path + "' is a value of type " + value.type()->repr_str() +
                     ", which is not supported");
+}
+
+MlirValue Values::makeTensor(const at::Tensor &tensor, const std::string &path,
+                             MlirLocation location) {
+  const Alias *alias = shared ? shared->find(tensor) : nullptr;
+  std::vector<Alias::Step> steps;
+  try {
+    if (!alias)
+      return literals.create(builder, tensor, path, location);
+    steps = alias->getSteps(builder, location);
+  } catch (const Unsupported &problem) {
+    throw Unsupported("'" + path + "' is " + problem.what());
+  }
+  MlirValue made = get(IValue(alias->memory), c10::TensorType::get(), path, location);
+  MlirType last = types.getTensor(tensor.sizes(), types.getElement(tensor.scalar_type()));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    auto &[operation, operands] = steps[i];
+    operands.insert(operands.begin(), made);
+    made = builder.value(operation, location, i + 1 < steps.size() ? types.getTensor() : last,
+                         operands);
+  }
+  return made;
 }
 
 MlirValue Values::makeModule(MlirType type,

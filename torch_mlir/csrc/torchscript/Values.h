@@ -7,6 +7,7 @@
 #define TORCH_MLIR_TORCHSCRIPT_VALUES_H
 
 #include "torchscript/Builder.h"
+#include "torchscript/Memory.h"
 #include "torchscript/Types.h"
 
 #include <ATen/core/Tensor.h>
@@ -62,8 +63,10 @@ private:
 /// attributes say, is made once.
 class Values {
 public:
-  /// Objects are made in modules only (`objects`).
-  Values(Builder &builder, Types &types, Literals &literals, bool objects);
+  /// Objects are made in modules only (`objects`). Tensors that are in `shared` are views of one
+  /// literal.
+  Values(Builder &builder, Types &types, Literals &literals, bool objects,
+         const SharedMemory *shared = nullptr);
 
   /// `value` with a type that may stand where `type` is asked for; `path` is how messages and
   /// blobs call it. Throws Unsupported.
@@ -73,6 +76,7 @@ public:
 private:
   MlirValue make(const c10::IValue &value, const c10::TypePtr &type, const std::string &path,
                  MlirLocation location);
+  MlirValue makeTensor(const at::Tensor &tensor, const std::string &path, MlirLocation location);
   MlirValue makeObject(const c10::IValue &value, const std::string &path, MlirLocation location);
   MlirValue makeEnum(const c10::IValue &value, const std::string &path, MlirLocation location);
   MlirValue makeModule(MlirType type, const std::vector<std::pair<std::string, MlirValue>> &slots,
@@ -83,6 +87,7 @@ private:
   Types &types;
   Literals &literals;
   bool objects;
+  const SharedMemory *shared;
   unsigned depth = 0;
   // Tensors, containers and objects by identity; null while one is being made. Values of
   // enums by class and name.

@@ -111,9 +111,9 @@ class ChannelsLast(Module):
         return self.x, self.y
 
 
-@scripted((torch.ones(2),), functional="may share memory with what aten::add_ writes to")
+@scripted((torch.ones(2),), (torch.full((2,), 3.0),), methods={"total": [()]})
 class WritesToViews(Module):
-    """What is written to one of two attributes shows in the other."""
+    """What is written to one of two attributes shows in the other, in other methods too."""
 
     def __init__(self):
         super().__init__()
@@ -124,6 +124,36 @@ class WritesToViews(Module):
     def forward(self, x: Tensor):
         self.half.add_(x)
         return self.whole.clone(), self.half.clone()
+
+    @torch.jit.export
+    def total(self):
+        self.whole.mul_(2)
+        return self.half.sum()
+
+
+@scripted((torch.ones(2),))
+class WritesToPartsOfALostWhole(Module):
+    """Views that overlap, and nothing has all of their memory; one that is alone; a quantised one."""
+
+    def __init__(self):
+        super().__init__()
+        base = torch.arange(20.0).reshape(4, 5)
+        self.column = base[1:, 1]
+        self.rows = base[1:3]
+        self.transposed = base[2:].t()
+        self.apart = base[0]
+        quantized = torch.quantize_per_tensor(torch.arange(6.0), 0.5, 1, torch.quint8)
+        self.quantized = quantized[:4]
+        self.more = quantized[2:]
+
+    def forward(self, x: Tensor):
+        self.column[0] = 100.0
+        self.rows[1, :2].mul_(x)
+        self.transposed[2:, 0] -= 1.0
+        self.apart.zero_()
+        total = self.column + self.rows.sum() + self.transposed.sum()
+        state = self.column.clone(), self.rows.clone(), self.transposed.clone()
+        return total, state, self.apart, self.quantized.int_repr(), self.more.int_repr()
 
 
 @scripted()
