@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 import torch
 from compare import differences
@@ -51,3 +53,17 @@ def test_the_module_outlives_the_bytes(archive_of):
     program = reference.ReferenceBackend().compile(module)
     table = program.objects[-1].attributes["table"]
     assert torch.equal(table, torch.arange(65536, dtype=torch.int32).reshape(256, 256))
+
+
+def test_the_ranges_of_a_long_source_count_by_what_they_take():
+    """Each of them names its source, and that all of its lines: together a square of those."""
+    module = torch.jit.script(torch.nn.Module())
+    count = 200
+    module.define(
+        "\n".join(["def forward(self, x):", *["    x = x + 1"] * count, "    return x\n"])
+    )
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    limits = {"pickle_unshared_values": count * count // 4}
+    text = str(torchscript.import_archive(buffer.getvalue(), limits=limits))
+    assert text.count("torch.aten.add.Scalar") == count

@@ -543,12 +543,12 @@ void Evaluator::finish() {
 std::vector<SourceLine> Evaluator::getStack(const Node *node) const {
   std::vector<SourceLine> frames;
   if (node)
-    frames = getFrames(node);
+    frames = locations.getFrames(node);
   for (auto caller = callers.rbegin(); caller != callers.rend(); ++caller) {
     // A traced node has the whole stack already.
     if (frames.size() > 1)
       break;
-    std::vector<SourceLine> outer = getFrames(*caller);
+    std::vector<SourceLine> outer = locations.getFrames(*caller);
     frames.insert(frames.end(), outer.begin(), outer.end());
   }
   return frames;

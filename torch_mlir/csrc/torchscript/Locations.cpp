@@ -12,10 +12,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <tuple>
 
 namespace torch_mlir::torchscript {
 
 using torch::jit::Node;
+using torch::jit::Source;
 using torch::jit::SourceRange;
 
 namespace {
@@ -63,62 +66,34 @@ std::vector<SourceLine> parseStack(const std::string &text) {
   return frames;
 }
 
-/// The name that the last "def" before a position gives.
-std::string findFunction(const std::string &text, size_t position) {
-  size_t found = std::min(position, text.size());
-  while ((found = found == 0 ? std::string::npos : text.rfind("def ", found)) !=
-         std::string::npos) {
-    size_t begin = found + 4;
-    size_t lineBegin = text.rfind('\n', found);
-    lineBegin = lineBegin == std::string::npos ? 0 : lineBegin + 1;
-    std::string before = trim(text.substr(lineBegin, found - lineBegin));
-    size_t end = begin;
-    while (end < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
-      ++end;
-    if ((before.empty() || before == "async") && end > begin)
-      return text.substr(begin, end - begin);
-    if (found == 0)
-      break;
-    --found;
-  }
-  // Decorators may stand before the "def", and the range may be in them.
-  if (text.compare(0, 4, "def ") == 0)
-    return text.substr(4, text.find('(') - 4);
-  return {};
-}
-
-void appendFrames(const SourceRange &given, std::vector<SourceLine> &frames) {
-  SourceRange range = given;
-  if (auto original = given.findSourceRangeThatGenerated())
-    range = *original;
-  const auto &source = range.source();
-  if (!source)
-    return;
-  std::string text = source->text_str().str();
-  if (range.start() == 0 && range.size() >= text.size()) {
-    std::vector<SourceLine> stack = parseStack(text);
-    if (!stack.empty()) {
-      frames.insert(frames.end(), stack.begin(), stack.end());
-      return;
+/// The functions that a text defines: its lines that begin with "def" or "async def".
+std::vector<std::pair<size_t, std::string>> findFunctions(const std::string &text) {
+  std::vector<std::pair<size_t, std::string>> functions;
+  auto isSpace = [&](size_t at) {
+    return at < text.size() && text[at] != '\n' &&
+           std::isspace(static_cast<unsigned char>(text[at]));
+  };
+  size_t end = 0;
+  for (size_t begin = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    size_t at = begin;
+    while (isSpace(at))
+      ++at;
+    if (text.compare(at, 5, "async") == 0 && isSpace(at + 5)) {
+      at += 5;
+      while (isSpace(at))
+        ++at;
     }
+    if (text.compare(at, 4, "def ") != 0)
+      continue;
+    size_t name = at + 4, nameEnd = name;
+    while (nameEnd < end &&
+           (std::isalnum(static_cast<unsigned char>(text[nameEnd])) || text[nameEnd] == '_'))
+      ++nameEnd;
+    if (nameEnd > name)
+      functions.emplace_back(at, text.substr(name, nameEnd - name));
   }
-  auto place = range.file_line_col();
-  if (!place)
-    return;
-  SourceLine frame;
-  std::tie(frame.file, frame.line, frame.column) = *place;
-  // A range that PyTorch made without a source is written as one of an empty text.
-  if (frame.file.empty())
-    return;
-  // PyTorch counts columns from 0, MLIR from 1.
-  ++frame.column;
-  size_t start = std::min(range.start(), text.size());
-  frame.function = findFunction(text, start);
-  size_t lineBegin = start == 0 ? std::string::npos : text.rfind('\n', start - 1);
-  lineBegin = lineBegin == std::string::npos ? 0 : lineBegin + 1;
-  frame.text = trim(text.substr(lineBegin, text.find('\n', lineBegin) - lineBegin));
-  frames.push_back(std::move(frame));
+  return functions;
 }
 
 bool isOfPyTorch(const SourceLine &frame) {
@@ -126,22 +101,6 @@ bool isOfPyTorch(const SourceLine &frame) {
 }
 
 } // namespace
-
-std::vector<SourceLine> getFrames(const SourceRange &range) {
-  std::vector<SourceLine> frames;
-  appendFrames(range, frames);
-  return frames;
-}
-
-std::vector<SourceLine> getFrames(const Node *node) {
-  std::vector<SourceLine> frames = getFrames(node->sourceRange());
-  if (auto callstack = node->callstack()) {
-    auto calls = (*callstack)->vec(); // outermost first
-    for (auto call = calls.rbegin(); call != calls.rend(); ++call)
-      appendFrames(std::get<1>(*call), frames);
-  }
-  return frames;
-}
 
 std::optional<SourceLine> getUserLine(const std::vector<SourceLine> &frames) {
   if (frames.empty())
@@ -164,6 +123,69 @@ ImportError errorAt(const std::string &message, const std::vector<SourceLine> &f
 
 Locations::Locations(MlirContext context)
     : context(context), unknownLocation(mlirLocationUnknownGet(context)) {}
+
+const Locations::Text &Locations::getText(const std::shared_ptr<Source> &source) {
+  auto [entry, isNew] = texts.try_emplace(source.get());
+  if (isNew) {
+    sources.push_back(source);
+    entry->second.text = source->text_str().str();
+    entry->second.functions = findFunctions(entry->second.text);
+  }
+  return entry->second;
+}
+
+void Locations::appendFrames(const SourceRange &given, std::vector<SourceLine> &frames) {
+  SourceRange range = given;
+  if (auto original = given.findSourceRangeThatGenerated())
+    range = *original;
+  const auto &source = range.source();
+  if (!source)
+    return;
+  if (range.start() == 0 && range.size() >= source->size()) {
+    std::vector<SourceLine> stack = parseStack(source->text_str().str());
+    if (!stack.empty()) {
+      frames.insert(frames.end(), stack.begin(), stack.end());
+      return;
+    }
+  }
+  auto place = range.file_line_col();
+  if (!place)
+    return;
+  SourceLine frame;
+  std::tie(frame.file, frame.line, frame.column) = *place;
+  // A range that PyTorch made without a source is written as one of an empty text.
+  if (frame.file.empty())
+    return;
+  // PyTorch counts columns from 0, MLIR from 1.
+  ++frame.column;
+  const auto &[text, functions] = getText(source);
+  size_t start = std::min(range.start(), text.size());
+  auto after = std::upper_bound(
+      functions.begin(), functions.end(), start,
+      [](size_t position, const auto &function) { return position < function.first; });
+  if (after != functions.begin())
+    frame.function = std::prev(after)->second;
+  size_t lineBegin = start == 0 ? std::string::npos : text.rfind('\n', start - 1);
+  lineBegin = lineBegin == std::string::npos ? 0 : lineBegin + 1;
+  frame.text = trim(text.substr(lineBegin, text.find('\n', lineBegin) - lineBegin));
+  frames.push_back(std::move(frame));
+}
+
+std::vector<SourceLine> Locations::getFrames(const SourceRange &range) {
+  std::vector<SourceLine> frames;
+  appendFrames(range, frames);
+  return frames;
+}
+
+std::vector<SourceLine> Locations::getFrames(const Node *node) {
+  std::vector<SourceLine> frames = getFrames(node->sourceRange());
+  if (auto callstack = node->callstack()) {
+    auto calls = (*callstack)->vec(); // outermost first
+    for (auto call = calls.rbegin(); call != calls.rend(); ++call)
+      appendFrames(std::get<1>(*call), frames);
+  }
+  return frames;
+}
 
 MlirLocation Locations::get(const std::vector<SourceLine> &frames) {
   if (frames.empty())

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -49,13 +50,6 @@ public:
   using std::runtime_error::runtime_error;
 };
 
-/// The frames of a node, innermost first.
-///
-/// A traced node has its Python stack, a scripted one its line; where functions were inlined,
-/// the lines that called them follow.
-std::vector<SourceLine> getFrames(const torch::jit::Node *node);
-std::vector<SourceLine> getFrames(const torch::jit::SourceRange &range);
-
 /// The innermost frame that isn't of PyTorch's own source, or else the innermost.
 std::optional<SourceLine> getUserLine(const std::vector<SourceLine> &frames);
 
@@ -68,6 +62,13 @@ class Locations {
 public:
   explicit Locations(MlirContext context);
 
+  /// The frames of a node, innermost first.
+  ///
+  /// A traced node has its Python stack, a scripted one its line; where functions were inlined,
+  /// the lines that called them follow.
+  std::vector<SourceLine> getFrames(const torch::jit::Node *node);
+  std::vector<SourceLine> getFrames(const torch::jit::SourceRange &range);
+
   MlirLocation get(const torch::jit::Node *node);
   MlirLocation get(const torch::jit::SourceRange &range);
   /// Whether the node tells who called its function, as traced ones do.
@@ -78,6 +79,7 @@ public:
 
 private:
   MlirLocation get(const std::vector<SourceLine> &frames);
+  void appendFrames(const torch::jit::SourceRange &given, std::vector<SourceLine> &frames);
 
   MlirContext context;
   MlirLocation unknownLocation;
@@ -87,6 +89,14 @@ private:
   };
   const Place &getPlace(const torch::jit::SourceRange &range);
   std::map<std::pair<const torch::jit::Source *, size_t>, Place> byRange;
+  /// A source's text in one piece, and where its functions begin, in order, with their names.
+  /// Each node asks for a line, and libtorch's texts are lists of lines.
+  struct Text {
+    std::string text;
+    std::vector<std::pair<size_t, std::string>> functions;
+  };
+  const Text &getText(const std::shared_ptr<torch::jit::Source> &source);
+  std::unordered_map<const torch::jit::Source *, Text> texts;
   // A source's address means nothing once the source is gone.
   std::vector<std::shared_ptr<torch::jit::Source>> sources;
 };

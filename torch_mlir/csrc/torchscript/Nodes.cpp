@@ -129,7 +129,7 @@ std::vector<MlirValue> NodeImporter::importBlock(const Block &block, Builder &in
       importNode(node);
     } catch (const Unsupported &problem) {
       throw errorAt(getNodeName(node) + ": " + problem.what(),
-                    getFrames(lastPlaced ? lastPlaced : node));
+                    functions.getLocations().getFrames(lastPlaced ? lastPlaced : node));
     }
   }
   lastPlaced = last;

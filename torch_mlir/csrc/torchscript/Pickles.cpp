@@ -868,7 +868,8 @@ void Pickle::checkNesting() {
       } else {
         ++count.values;
       }
-      if (count.values > limits.pickleUnsharedValues)
+      // libtorch makes each source once, however many ranges are in it, and walks nothing else.
+      if (use_ == Use::Module && count.values > limits.pickleUnsharedValues)
         fail("its values share others so that they are more than the limit of " +
              std::to_string(limits.pickleUnsharedValues) + " without sharing");
       ++place.next;

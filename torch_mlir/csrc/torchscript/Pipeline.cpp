@@ -91,14 +91,13 @@ void collectNames(const IValue &value, const std::string &path, Names &names,
 }
 
 /// The last line of a function that is known.
-std::vector<SourceLine> getEnd(const torch::jit::Graph &graph) {
-  std::vector<SourceLine> frames = getFrames(graph.return_node());
-  for (const torch::jit::Node *node : graph.nodes()) {
-    std::vector<SourceLine> own = getFrames(node);
-    if (!own.empty())
-      frames = std::move(own);
+std::vector<SourceLine> getEnd(Locations &locations, const torch::jit::Graph &graph) {
+  for (const torch::jit::Node *node : graph.nodes().reverse()) {
+    std::vector<SourceLine> frames = locations.getFrames(node);
+    if (!frames.empty())
+      return frames;
   }
-  return frames;
+  return locations.getFrames(graph.return_node());
 }
 
 class MethodImporter {
@@ -231,7 +230,7 @@ private:
         evaluator.finish();
       } catch (const Unsupported &problem) {
         throw errorAt("the result of '" + method.name() + "': " + problem.what(),
-                      getEnd(*torch::jit::toGraphFunction(method).graph()));
+                      getEnd(locations, *torch::jit::toGraphFunction(method).graph()));
       }
       for (MlirValue each : results)
         body.results.push_back(mlirValueGetType(each));
