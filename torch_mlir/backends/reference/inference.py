@@ -94,6 +94,29 @@ _MISFITS = (
 )  # fmt: skip
 
 
+# The most elements of operands for which PyTorch may run a kernel that it knows no shape for.
+_MOST_REAL_ELEMENTS = 1 << 20
+
+
+@contextlib.contextmanager
+def _real_kernels(mode: fake_tensor.FakeTensorMode, operands: Sequence[Any]) -> Iterator[None]:
+    """Lets PyTorch run operators without a shape function on zeros, if those are few."""
+    elements = 0
+
+    def visit(leaf: Any) -> bool:
+        nonlocal elements
+        if isinstance(leaf, torch.Tensor) and not is_symbolic(leaf):
+            elements += leaf.numel()
+        return elements > _MOST_REAL_ELEMENTS
+
+    before = mode.allow_fallback_kernels
+    mode.allow_fallback_kernels = before and not any_leaf(list(operands), visit)
+    try:
+        yield
+    finally:
+        mode.allow_fallback_kernels = before
+
+
 class Inference:
     """What the tensors of a module are.
 
@@ -247,7 +270,8 @@ class Inference:
             if not is_open or operation.name in _HANDING_ON:
                 if operation.name.startswith("torch.copy.") and is_open:
                     return operands
-                return step(self._frame, operands)
+                with _real_kernels(self._symbols.mode, operands):
+                    return step(self._frame, operands)
         except UnsupportedOperation:
             return self._nothing(operation, operands, environment)
         except ExecutionError:
@@ -269,7 +293,8 @@ class Inference:
         sizes = set()
         for size, trial in self._symbols.concretizations(operands):
             try:
-                results = step(self._frame, trial)
+                with _real_kernels(self._symbols.mode, trial):
+                    results = step(self._frame, trial)
             except _WITHOUT_SHAPE:
                 tried = None
                 break
