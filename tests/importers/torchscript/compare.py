@@ -8,6 +8,7 @@ which PyTorch wrote. Everything that differs is told with its place.
 from __future__ import annotations
 
 import ast
+import ctypes
 import functools
 import io
 import math
@@ -19,7 +20,7 @@ from typing import Any
 
 import torch
 
-from torch_mlir import ir
+from torch_mlir import ir, operators
 from torch_mlir.backends.reference.program import Compiler, Frame, ReferenceProgram
 from torch_mlir.backends.reference.structural import Object
 
@@ -465,8 +466,28 @@ class _Function:
         elif self._origin(ours) != self._origin(self._bound(theirs)):
             raise _Mismatch(f"{what} is {ours.get_name()}, and %{theirs.debugName()} in PyTorch")
 
-    def _operands(self, operation: ir.Operation, theirs: Sequence[Any]) -> None:
-        ours = list(operation.operands)
+    def _without_news(self, operation: ir.Operation, name: str, schema: str) -> list[ir.Value]:
+        """The operands without those that this PyTorch's operator lacks, which are defaults."""
+        table = operators.lookup(name)
+        arguments = operators.parse(schema).arguments
+        names = {argument.name for argument in arguments}
+        if len(operation.operands) == len(arguments) or table.is_vararg:
+            return list(operation.operands)
+        ours = []
+        for operand, argument in zip(operation.operands, table.arguments, strict=True):
+            if argument.name in names:
+                ours.append(operand)
+            elif self._constants[self._origin(operand)] != argument.default_value:
+                raise _Mismatch(f"{argument.name} of {operation.name} isn't what it is by default")
+        return ours
+
+    def _operands(
+        self,
+        operation: ir.Operation,
+        theirs: Sequence[Any],
+        ours: Sequence[ir.Value] | None = None,
+    ) -> None:
+        ours = list(operation.operands) if ours is None else ours
         if len(ours) != len(theirs):
             raise _Mismatch(f"{operation.name} has {len(ours)} operands, not {len(theirs)}")
         for number, pair in enumerate(zip(ours, theirs, strict=True)):
@@ -509,7 +530,10 @@ class _Function:
             given = _text(operation, "name").removeprefix("torch.")
             if given != name:
                 raise _Mismatch(f"torch.operator {given!r} stands where {name!r} is wanted")
-        self._operands(operation, [*node.inputs()])
+            ours = list(operation.operands)
+        else:
+            ours = self._without_news(operation, name, node.schema())
+        self._operands(operation, [*node.inputs()], ours)
         self._results(operation, [*node.outputs()])
 
     def _prim_Constant(self, node: Any) -> None:
@@ -843,7 +867,9 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     carrier = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     layout = plain.storage_offset(), plain.shape, plain.stride()
     raw = torch.empty(0, dtype=carrier[plain.element_size()]).set_(plain.untyped_storage(), *layout)
-    return raw.contiguous().numpy().tobytes()
+    raw = raw.contiguous()
+    # Not by way of NumPy: older PyTorches know an older one.
+    return ctypes.string_at(raw.data_ptr(), raw.numel() * raw.element_size())
 
 
 def _quantized_difference(ours: torch.Tensor, theirs: torch.Tensor) -> str | None:

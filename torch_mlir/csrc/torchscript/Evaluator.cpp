@@ -5,6 +5,7 @@
 
 #include "torchscript/Evaluator.h"
 
+#include "torchscript/Operators.h"
 #include "torchscript/Views.h"
 
 #include "capi/TorchTypes.h"
@@ -97,15 +98,6 @@ static bool isTensorValue(const IValue &value) {
     return true;
   const Leaf *leaf = getLeaf(value);
   return leaf && leaf->kind == Leaf::Kind::Tensor;
-}
-
-/// The name of an operator in MLIR, without `torch.`.
-static std::string getName(const FunctionSchema &schema) {
-  std::string name = schema.name();
-  size_t colons = name.find("::");
-  if (colons != std::string::npos)
-    name.replace(colons, 2, ".");
-  return schema.overload_name().empty() ? name : name + "." + schema.overload_name();
 }
 
 //===----------------------------------------------------------------------===//
@@ -1690,14 +1682,10 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
   for (const Value *output : node->outputs())
     results.push_back(types.get(output->type()));
   MlirOperation made{nullptr};
-  if (mlirContextIsRegisteredOperation(context, wrap(own))) {
-    made = emit(own, results, operands);
-    // The table is of one release; another's operator may take other arguments.
-    if (!mlirOperationVerify(made)) {
-      mlirOperationDestroy(made);
-      made = MlirOperation{nullptr};
-    }
-  }
+  made = createOperation(*builder, location, schema, results, operands,
+                         [&](const c10::Argument &argument) {
+                           return materialize(*argument.default_value(), argument.type());
+                         });
   if (mlirOperationIsNull(made))
     made = emit("torch.operator", results, operands, {{"name", builder->string(name)}});
 

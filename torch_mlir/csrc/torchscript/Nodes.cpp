@@ -7,6 +7,7 @@
 
 #include "torchscript/Functions.h"
 #include "torchscript/Locations.h"
+#include "torchscript/Operators.h"
 
 #include "capi/TorchTypes.h"
 
@@ -498,24 +499,15 @@ void NodeImporter::importOperator(const Node *node) {
   const c10::FunctionSchema *schema = node->maybeSchema();
   if (!schema || !node->blocks().empty())
     throw Unsupported("nodes of this kind are not supported");
-  std::string name = schema->name();
-  size_t colons = name.find("::");
-  if (colons != std::string::npos)
-    name.replace(colons, 2, ".");
-  if (!schema->overload_name().empty())
-    name += "." + schema->overload_name();
-  std::string own = "torch." + name;
-  if (mlirContextIsRegisteredOperation(context, wrap(own))) {
-    std::vector<MlirType> results = resultTypes(node);
-    MlirOperation made = builder->create(own, location, results, operands(node));
-    // The table is of one release; another's operator may take other arguments.
-    if (mlirOperationVerify(made)) {
-      bindResults(node, made);
-      return;
-    }
-    mlirOperationDestroy(made);
-  }
-  emit(node, "torch.operator", {{"name", builder->string(name)}});
+  MlirOperation made = createOperation(
+      *builder, location, *schema, resultTypes(node), operands(node),
+      [&](const c10::Argument &argument) {
+        Values values(*builder, functions.getTypes(), functions.getLiterals(), /*objects=*/false);
+        return values.get(*argument.default_value(), argument.type(), argument.name(), location);
+      });
+  if (!mlirOperationIsNull(made))
+    return bindResults(node, made);
+  emit(node, "torch.operator", {{"name", builder->string(getName(*schema))}});
 }
 
 } // namespace torch_mlir::torchscript

@@ -147,6 +147,21 @@ public:
     return find(current(), symbol);
   }
 
+  std::vector<const FunctionSchema *> later(const FunctionSchema &schema) {
+    std::lock_guard<std::mutex> guard(mutex);
+    Symbol symbol = Symbol::fromQualString(schema.name());
+    std::vector<const FunctionSchema *> found;
+    for (int row = static_cast<int>(rows.size()) - 1; row > current(); --row) {
+      OperatorPtr op = findOverload(find(row, symbol), schema.operator_name());
+      if (!op || sameSchema(op->schema(), schema))
+        continue;
+      // Rows whose schemas are equal share them.
+      if (found.empty() || found.back() != &op->schema())
+        found.push_back(&op->schema());
+    }
+    return found;
+  }
+
   Operators all() {
     std::lock_guard<std::mutex> guard(mutex);
     int row = current();
@@ -437,6 +452,10 @@ thread_local int Registry::chosen = -1;
 const std::vector<std::string> &schemaRows() {
   static const std::vector<std::string> names(std::begin(rowNames), std::end(rowNames));
   return names;
+}
+
+std::vector<const c10::FunctionSchema *> laterSchemas(const c10::FunctionSchema &schema) {
+  return Registry::get().later(schema);
 }
 
 void selectSchemas(const std::string &row) { Registry::get().select(row); }

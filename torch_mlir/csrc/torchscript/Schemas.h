@@ -13,6 +13,8 @@
 #ifndef TORCH_MLIR_TORCHSCRIPT_SCHEMAS_H
 #define TORCH_MLIR_TORCHSCRIPT_SCHEMAS_H
 
+#include <ATen/core/function_schema.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -46,6 +48,10 @@ void selectSchemas(const std::string &row);
 /// What the registry of the chosen row holds: operators' names in alphabetical order, schemas as
 /// PyTorch prints them in the registry's order.
 std::vector<std::string> registeredSchemas();
+
+/// What the operator of a schema's name and overload is in the rows after the chosen one, where that
+/// is something else; newest first. The schemas live as long as the process.
+std::vector<const c10::FunctionSchema *> laterSchemas(const c10::FunctionSchema &schema);
 
 /// The operators that the dispatcher of the libtorch in here has kernels of, each with the names of
 /// the dispatch keys that it has one for, in alphabetical order. There is a kernel of what libtorch
