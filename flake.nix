@@ -70,6 +70,15 @@
         units = import ./pkgs/checks/units.nix {
           inherit toolchain python wheels;
         };
+        archives = import ./pkgs/checks/archives.nix {
+          inherit
+            toolchain
+            python
+            matrix
+            torch
+            wheels
+            ;
+        };
         lock = import ./pkgs/checks/lock.nix { inherit toolchain lock; };
       };
 
@@ -118,7 +127,7 @@
       devShells.${system} = shells.rows // {
         default = shells.rows."torch${row.name}";
       };
-      checks.${system} = checks.smoke.checks // {
+      checks.${system} = checks.smoke.checks // checks.archives // {
         inherit (checks) hermetic lock;
         units = checks.units.unitsFor row;
       };
