@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,11 @@ def test_other_files_that_are_called_so(tmp_path, complaint):
     assert "torch.save" in complaint("import", weights)
     for path in (pickled, text):
         assert f"error: {path}: " in complaint("import", path)
+    first = tmp_path / "first.pt"
+    with zipfile.ZipFile(first, "w") as archive:
+        archive.writestr("net/model.json", "{}")
+        archive.writestr("net/tensors/0", "")
+    assert f"error: {first}: this is an archive of PyTorch 1.0" in complaint("import", first)
     missing = tmp_path / "missing.pt"
     assert f"{missing}: No such file or directory" in complaint("import", missing)
 
@@ -201,3 +208,58 @@ def test_writes_that_callers_do_not_see_are_told(tmp_path, capsys):
     assert "aten::add_ writes to the argument 'x'" in line
     ((kind, _),) = functions(out.read_text()).values()
     assert kind == "(!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>"
+
+
+class Values(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+
+    def forward(self, x, n: int = 2) -> tuple[torch.Tensor, torch.Tensor | None, int, bool]:
+        return self.linear(x) * n, None, n + 1, n > 1
+
+    @torch.jit.export
+    def drifts(self, x):
+        return x + torch.rand([2])
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory):
+    """The archive of `Values`."""
+    path = tmp_path_factory.mktemp("archives") / "values.pt"
+    torch.jit.save(torch.jit.script(Values()), str(path))
+    return path
+
+
+@pytest.mark.parametrize("backend", ["reference", "iree"])
+def test_results_are_compared_with_pytorchs(archive, backend, capsys):
+    if backend == "iree":
+        pytest.importorskip("iree.runtime")
+    arguments = ["run", str(archive), "--input", "4x3xf32", "--backend", backend, "--compare"]
+    assert cli.main(arguments) == 0
+    *_, verdict = capsys.readouterr().out.splitlines()
+    assert verdict.startswith("differs from PyTorch by ")
+
+
+def test_numbers_and_tuples_are_compared_too(values, capsys):
+    arguments = ["run", str(values), "--input", "4x3xf32", "--compare"]
+    assert cli.main(arguments) == 0
+    first, second, third, _ = capsys.readouterr().out.splitlines()
+    assert first.startswith("0: 4x2xfloat32") and (second, third) == ("1: int 3", "2: bool True")
+
+
+def test_results_that_differ_from_pytorchs(values, complaint, tmp_path):
+    arguments = ["run", values, "--method", "drifts", "--input", "2xf32", "--compare"]
+    line = complaint(*arguments, "-o", tmp_path / "results.npz")
+    assert f"error: {values}: differs from PyTorch by " in line
+
+
+def test_what_pytorch_cannot_run_is_pytorchs_error(archive, complaint):
+    line = complaint("run", archive, "--input", "4x3xf32", "--compare", "--function", "nothing")
+    assert f"error: {archive}: " in line and "nothing" in line
+
+
+def test_compared_through_a_pipe(archive, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(archive.read_bytes())))
+    assert cli.main(["run", "-", "--input", "4x3xf32", "--compare"]) == 0
+    assert "differs from PyTorch by " in capsys.readouterr().out

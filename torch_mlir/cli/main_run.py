@@ -18,7 +18,7 @@ from .options import (
     output_option,
 )
 from .progress import progress
-from .references import MlirText, resolve
+from .references import MlirText, TorchScriptArchive, resolve
 from .streams import check_output, shown, write_text
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
     command.add_argument(
         "--compare",
         action="store_true",
-        help="run the program with PyTorch too; exit 1 if results differ by more than --tolerance",
+        help="run the program with PyTorch too; exit 1 if results differ by more than --tolerance. "
+        "Of TorchScript, PyTorch's own interpreter then runs what the archive holds",
     )
     command.add_argument(
         "--tolerance",
@@ -90,9 +91,8 @@ def execute(arguments: argparse.Namespace) -> None:
     with progress() as step:
         target = "iree" if arguments.backend == "iree" else None
         module, program = load_module(reference, arguments, step, target)
-        if arguments.compare and program is None:
-            kind = "MLIR" if isinstance(reference, MlirText) else "TorchScript"
-            raise CommandError(f"{name}: --compare needs a program to export, and this is {kind}")
+        if arguments.compare and isinstance(reference, MlirText):
+            raise CommandError(f"{name}: --compare needs a program to export, and this is MLIR")
         step.step(f"compile for {arguments.backend}")
         call = _function(name, module, arguments)
         step.step("run")
@@ -100,9 +100,12 @@ def execute(arguments: argparse.Namespace) -> None:
         # Programs may write to what they are given; PyTorch gets the same.
         given = _copied(args)
         results = _results(_run(name, call, given))
-        if arguments.compare and program is not None:
+        if arguments.compare:
             step.step("run with PyTorch")
-            compared = _pairs(name, program, arguments.mutation, given, results)
+            if isinstance(reference, TorchScriptArchive):
+                compared = _pairs_of_archive(name, reference, arguments, args, results)
+            elif program is not None:
+                compared = _pairs(name, program, arguments.mutation, given, results)
     if path == "-":
         lines = [f"{i}: {_described(value)}\n" for i, value in enumerate(results)]
         write_text(path, "".join(lines) or "no results\n")
@@ -216,6 +219,28 @@ def _pairs(
     returned = zip(results[len(written) :], expected, strict=True)
     pairs += [(f"result {number}", *pair) for number, pair in enumerate(returned)]
     return pairs
+
+
+def _pairs_of_archive(
+    name: str,
+    archive: TorchScriptArchive,
+    arguments: argparse.Namespace,
+    args: Sequence[Any],
+    results: list[Any],
+) -> list[tuple[str, Any, Any]]:
+    """The results of ours and PyTorch's; writes to arguments and attributes aren't looked at."""
+    from torch.utils._pytree import tree_flatten
+
+    from .torchscript import call_method
+
+    method = arguments.function or (arguments.methods or ["forward"])[0]
+    returned = call_method(archive, method, _copied(args))
+    # None is no result of a function on values.
+    expected = [value for value in tree_flatten(returned)[0] if value is not None]
+    if len(results) != len(expected):
+        raise CommandError(f"{name}: {len(results)} results, and {len(expected)} from PyTorch")
+    pairs = enumerate(zip(results, expected, strict=True))
+    return [(f"result {number}", *pair) for number, pair in pairs]
 
 
 def _written(program: Program) -> list[tuple[str, int | None]]:

@@ -220,6 +220,9 @@ def _is_torchscript(text: str, source: str | io.BytesIO) -> bool:
         ) from error
     if "constants.pkl" in members and "data.pkl" in members:
         return True
+    # TorchScript's first format, which the importer tells about.
+    if "model.json" in members and any(name.startswith("tensors/") for name in members):
+        return True
     if "data.pkl" in members and is_called_pt:
         return True
     if "data.pkl" in members:

@@ -67,6 +67,29 @@ def import_archive(
         raise CommandError(text if text.startswith(name) else f"{name}: {text}") from error
 
 
+def call_method(reference: TorchScriptArchive, method: str, args: Sequence[Any]) -> Any:
+    """What a method gives in the installed PyTorch, whose interpreter runs the archive's code.
+
+    Raises:
+        CommandError: this PyTorch can't load the archive, or the method raises.
+    """
+    import torch
+
+    name = shown(reference.text)
+    source = reference.source
+    with warnings.catch_warnings():
+        # What PyTorch says about its own code is not for the user of this command.
+        warnings.simplefilter("ignore")
+        try:
+            loaded = torch.jit.load(
+                source if isinstance(source, str) else io.BytesIO(source), map_location="cpu"
+            )
+            with torch.no_grad():
+                return getattr(loaded, method)(*args)
+        except Exception as error:  # the archive's code may raise, and so may what loads it
+            raise CommandError(f"{name}: PyTorch itself: {one_line(error)}") from error
+
+
 class _Pipe(io.BytesIO):
     """What came through a pipe."""
 
