@@ -37,6 +37,13 @@ _NAMES = {
 
 _LINEAR_PARAMS = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
 
+_METHOD_OPERATORS = {
+    _LINEAR_PARAMS: "linear",
+    "__torch__.torch.classes.quantized.Conv2dPackedParamsBase": "conv2d",
+    "__torch__.torch.classes.quantized.Conv3dPackedParamsBase": "conv3d",
+    "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase": "embedding_bag",
+}
+
 
 def differences(archive: bytes, module: ir.Module) -> list[str]:
     """What `module` has otherwise than PyTorch, nothing if it is the archive's raw import."""
@@ -613,6 +620,18 @@ class _Function:
         self._operands(operation, [*node.inputs()])
 
     def _prim_CallMethod(self, node: Any) -> None:
+        prefix = _METHOD_OPERATORS.get(node.inputsAt(0).type().annotation_str)
+        if prefix is not None:
+            # Operators stand for methods of packed parameters.
+            operation = self._next(f"torch.quantized.{prefix}_{node.s('name')}")
+            self._operands(operation, [*node.inputs()])
+            if len(operation.results) > 1:
+                made = self._next("torch.prim.TupleConstruct")
+                if [*map(self._origin, made.operands)] != list(operation.results):
+                    raise _Mismatch("the tuple is of something else")
+                operation = made
+            self._results(operation, [node.output()])
+            return
         operation = self._named(node, "torch.prim.CallMethod", "name", node.s("name"))
         self._operands(operation, [*node.inputs()])
         self._results(operation, [node.output()])
@@ -804,9 +823,11 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _same_scalar(ours: Any, theirs: Any) -> bool:
     """Whether two scalars, or packed parameters, are the same to the bit, types included."""
-    if hasattr(theirs, "_type") and theirs._type().qualified_name() == _LINEAR_PARAMS:
-        return hasattr(ours, "_type") and _equal(
-            *map(torch.ops.quantized.linear_unpack, (ours, theirs))
+    if isinstance(theirs, torch._C.ScriptObject):
+        return (
+            isinstance(ours, torch._C.ScriptObject)
+            and ours._type().qualified_name() == theirs._type().qualified_name()
+            and _equal(*(packed.__getstate__() for packed in (ours, theirs)))
         )
     if type(ours) is not type(theirs):
         return False

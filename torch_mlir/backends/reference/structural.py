@@ -637,6 +637,12 @@ def _per_tensor_affine(compiler: Compiler, operation: ir.Operation) -> Step:
 def _linear_params(compiler: Compiler, operation: ir.Operation) -> Step:
     def step(frame: Frame, operands: Sequence[Any]) -> Sequence[Any]:
         weight, bias = (*operands, None)[:2]
-        return (torch.ops.quantized.linear_prepack.default(weight, bias),)
+        # Weights in half precision are kept as floats, by PyTorch's archives too.
+        prepack = (
+            torch.ops.quantized.linear_prepack
+            if weight.is_quantized
+            else torch.ops.quantized.linear_prepack_fp16
+        )
+        return (prepack.default(weight, bias),)
 
     return step

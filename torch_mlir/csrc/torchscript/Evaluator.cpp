@@ -51,9 +51,10 @@ static constexpr size_t maxCalls = 500;
 static constexpr int64_t maxLength = 1 << 16;
 
 Evaluator::Evaluator(MlirContext context, MlirBlock block, Types &types, Literals &literals,
-                     Locations &locations, const Names &names, Slots &slots)
+                     Locations &locations, const Names &names, const SharedMemory &shared,
+                     Slots &slots)
     : context(context), types(types), literals(literals), locations(locations), names(names),
-      slots(slots), front(context, block, /*inFront=*/true), body(context, block), builder(&body),
+      shared(shared), slots(slots), front(context, block, /*inFront=*/true), body(context, block), builder(&body),
       location(locations.unknown()) {}
 
 //===----------------------------------------------------------------------===//
@@ -194,20 +195,24 @@ Cell *Evaluator::cellOf(const at::Tensor &tensor) {
   cell->literal = tensor;
   cell->origin = identity;
   entry->second = cell;
-  if (tensor.defined() && tensor.has_storage() && tensor.numel() > 0) {
-    // What another one shares with it is no view that could be followed.
+  // What constants of the program share with it, and with one another, isn't followed.
+  if (tensor.defined() && tensor.has_storage() && tensor.numel() > 0 && !shared.find(tensor)) {
     const c10::StorageImpl *storage = tensor.storage().unsafeGetStorageImpl();
     auto &others = storages[storage];
-    for (const at::TensorImpl *other : others)
-      relate(cell, tensors.at(other));
+    for (const at::TensorImpl *other : others) {
+      Cell *cellOfOther = tensors.at(other);
+      if (overlap(tensor, cellOfOther->literal))
+        relate(cell, cellOfOther);
+    }
     others.insert(identity);
     // The literal is what the archive holds, which is no longer true once another was written.
     if (auto written = writtenStorages.find(storage); written != writtenStorages.end())
-      cell->stale = written->second;
+      for (const auto &[other, write] : written->second)
+        if (other.unsafeGetTensorImpl() != identity && overlap(tensor, other))
+          cell->stale = write;
     if (!slots.allTensors) // else they are there whether or not they are written to
       for (const auto &[other, state] : slots.values)
-        if (other != identity && state.isTensor() && state.toTensor().has_storage() &&
-            state.toTensor().storage().unsafeGetStorageImpl() == storage)
+        if (other != identity && state.isTensor() && overlap(tensor, state.toTensor()))
           cell->stale = std::make_shared<Write>(Write{{}, "a method of the module"});
   }
   if (slots.allTensors && name != names.values.end())
@@ -216,6 +221,34 @@ Cell *Evaluator::cellOf(const at::Tensor &tensor) {
     cell->value = front.value("torch.global_slot.get", locations.unknown(), types.getTensor(), {},
                               {{"slot", front.symbol(cell->name)}});
   return cell;
+}
+
+Evaluator::Place Evaluator::placeOf(const at::Tensor &tensor) {
+  at::Tensor memory = shared.findMemory(tensor);
+  if (!memory.defined() || !slots.writtenMemory.count(memory.unsafeGetTensorImpl()))
+    return {cellOf(tensor), nullptr};
+  Place place{cellOf(memory), nullptr};
+  const Alias *alias = shared.find(tensor);
+  if (!alias)
+    return place;
+  std::shared_ptr<const View> &view = views[tensor.unsafeGetTensorImpl()];
+  if (!view) {
+    for (auto &[operation, arguments] : alias->getSteps(front, locations.unknown()))
+      view = std::make_shared<View>(view, operation, std::move(arguments), alias->overlapsItself);
+  }
+  place.view = view;
+  return place;
+}
+
+Evaluator::Place Evaluator::placeOf(const IValue &tensor) {
+  if (const Leaf *leaf = getLeaf(tensor))
+    return {leaf->cell, leaf->view};
+  return placeOf(tensor.toTensor());
+}
+
+MlirValue Evaluator::read(const Place &place) {
+  MlirValue base = read(place.cell);
+  return place.view ? place.view->read(*builder, base, types.getTensor(), location) : base;
 }
 
 Cell *Evaluator::openCell(const IValue &list) {
@@ -246,10 +279,8 @@ MlirValue Evaluator::read(Cell *cell) {
 
 MlirValue Evaluator::read(const Leaf &leaf) {
   switch (leaf.kind) {
-  case Leaf::Kind::Tensor: {
-    MlirValue base = read(leaf.cell);
-    return leaf.view ? leaf.view->read(*builder, base, types.getTensor(), location) : base;
-  }
+  case Leaf::Kind::Tensor:
+    return read(Place{leaf.cell, leaf.view});
   case Leaf::Kind::Memory:
     return read(leaf.cell);
   case Leaf::Kind::Plain:
@@ -261,6 +292,15 @@ MlirValue Evaluator::read(const Leaf &leaf) {
 }
 
 void Evaluator::write(Cell *cell, MlirValue value, const std::string &what) {
+  if (at::Tensor memory = cell->literal.defined() ? shared.findMemory(cell->literal) : at::Tensor();
+      memory.defined() && slots.writtenMemory.insert(memory.unsafeGetTensorImpl()).second) {
+    for (auto slot = slots.values.begin(); slot != slots.values.end();) {
+      bool isPart = slot->second.isTensor() &&
+                    shared.findMemory(slot->second.toTensor()).is_same(memory);
+      slot = isPart ? slots.values.erase(slot) : std::next(slot);
+    }
+    throw Restart();
+  }
   heap.willWrite(cell);
   cell->value = value;
   auto stale = std::make_shared<Write>();
@@ -268,7 +308,8 @@ void Evaluator::write(Cell *cell, MlirValue value, const std::string &what) {
   stale->frames = getStack(lastPlaced);
   auto noteStorage = [&](const Cell *written) {
     if (written->literal.defined() && written->literal.has_storage())
-      writtenStorages.emplace(written->literal.storage().unsafeGetStorageImpl(), stale);
+      writtenStorages[written->literal.storage().unsafeGetStorageImpl()].emplace_back(
+          written->literal, stale);
   };
   noteStorage(cell);
   for (Cell *other : cell->related) {
@@ -307,7 +348,7 @@ void Evaluator::collectCells(const IValue &value, std::set<Cell *> &cells) {
     if (leaf->cell)
       cells.insert(leaf->cell);
   } else if (value.isTensor()) {
-    cells.insert(cellOf(value.toTensor()));
+    cells.insert(placeOf(value).cell);
   } else if (value.isTuple()) {
     for (const IValue &element : value.toTupleRef().elements())
       collectCells(element, cells);
@@ -362,7 +403,7 @@ MlirValue Evaluator::materialize(const IValue &value, const TypePtr &type) {
   if (const Leaf *leaf = getLeaf(value))
     return read(*leaf);
   if (value.isTensor())
-    return read(cellOf(value.toTensor()));
+    return read(placeOf(value));
   if (value.isList()) {
     if (Cell *open = heap.getDynamic(value))
       return read(open);
@@ -1554,12 +1595,11 @@ bool Evaluator::evaluateNorm(const Node *node) {
                             std::vector<MlirType>(5, tensor), operands);
   for (intptr_t i = 0; i < 2; ++i) {
     const IValue &statistic = inputs[static_cast<size_t>(3 + i)];
-    const Leaf *leaf = getLeaf(statistic);
-    Cell *cell = leaf ? leaf->cell : cellOf(statistic.toTensor());
+    Place place = placeOf(statistic);
     MlirValue value = mlirOperationGetResult(made, 3 + i);
-    if (leaf && leaf->view)
-      value = leaf->view->write(*builder, read(cell), value, tensor, location);
-    write(cell, value, "aten::batch_norm");
+    if (place.view)
+      value = place.view->write(*builder, read(place.cell), value, tensor, location);
+    write(place.cell, value, "aten::batch_norm");
   }
   bind(node->output(), makeLeaf(mlirOperationGetResult(made, 0), c10::TensorType::get()));
   return true;
@@ -1668,10 +1708,10 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
     auto leaf = c10::make_intrusive<Leaf>();
     leaf->kind = Leaf::Kind::Tensor;
     leaf->type = c10::TensorType::get();
-    const Leaf *of = getLeaf(inputs[0]);
-    leaf->cell = of ? of->cell : cellOf(inputs[0].toTensor());
+    Place of = placeOf(inputs[0]);
+    leaf->cell = of.cell;
     read(leaf->cell);
-    leaf->view = std::make_shared<View>(of ? of->view : nullptr, own, std::move(others));
+    leaf->view = std::make_shared<View>(of.view, own, std::move(others));
     return bind(node->output(), torchscript::toIValue(leaf));
   }
 
@@ -1785,8 +1825,7 @@ void Evaluator::evaluateTensorWrite(const Node *node, const FunctionSchema &sche
   if (written == "aten::requires_grad_" || written == "aten::detach_")
     return finish();
 
-  const Leaf *leaf = getLeaf(target);
-  Cell *cell = leaf ? leaf->cell : cellOf(target.toTensor());
+  Place place = placeOf(target);
   MlirType tensor = types.getTensor();
   MlirValue before = materialize(target, c10::TensorType::get());
   std::vector<MlirValue> operands;
@@ -1820,9 +1859,9 @@ void Evaluator::evaluateTensorWrite(const Node *node, const FunctionSchema &sche
   MlirValue value = mlirOperationGetResult(made, 0);
   if (functional.promotes)
     value = builder->value("torch.aten.type_as", location, tensor, {value, before});
-  if (leaf && leaf->view)
-    value = leaf->view->write(*builder, read(cell), value, tensor, location);
-  write(cell, value, written);
+  if (place.view)
+    value = place.view->write(*builder, read(place.cell), value, tensor, location);
+  write(place.cell, value, written);
   finish();
 }
 

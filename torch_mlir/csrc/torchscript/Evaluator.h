@@ -9,6 +9,7 @@
 #include "torchscript/Builder.h"
 #include "torchscript/Heap.h"
 #include "torchscript/Locations.h"
+#include "torchscript/Memory.h"
 #include "torchscript/Types.h"
 #include "torchscript/Values.h"
 
@@ -40,18 +41,25 @@ struct Slots {
   std::map<const void *, c10::IValue> values;
   /// Attributes, by the object's identity and number.
   std::map<std::pair<const void *, size_t>, c10::IValue> attributes;
+  /// Memory that tensors of the module share, and that is written to: what a SharedMemory calls
+  /// so. Their contents are what is seen of it.
+  std::set<const void *> writtenMemory;
   /// Whether tensors that nothing writes to are slots too.
   bool allTensors = false;
 
   size_t size() const { return values.size() + attributes.size(); }
 };
 
+/// What an evaluation took for granted turned out to be otherwise. What it found is in the slots:
+/// another one knows it from the beginning.
+struct Restart {};
+
 /// Evaluates one method.
 class Evaluator {
 public:
   /// Constants go to the beginning of `block`, which is the function's.
   Evaluator(MlirContext context, MlirBlock block, Types &types, Literals &literals,
-            Locations &locations, const Names &names, Slots &slots);
+            Locations &locations, const Names &names, const SharedMemory &shared, Slots &slots);
 
   /// What a function's argument is.
   c10::IValue makeArgument(MlirValue value, const c10::TypePtr &type, const std::string &name);
@@ -63,6 +71,8 @@ public:
   /// slots what was written to, and leaves the module as it was.
   void start();
   void finish();
+  /// Leaves the module as it was, after an exception.
+  void abandon() { heap.undoAll(); }
   Builder &getBuilder() { return *builder; }
   MlirLocation getLocation() const { return location; }
   const std::vector<std::string> &getWarnings() const { return warnings; }
@@ -104,6 +114,14 @@ private:
   void bind(const torch::jit::Value *value, IValue result) { (*frame)[value] = std::move(result); }
   IValue makeLeaf(MlirValue value, const c10::TypePtr &type, const std::string &name = "");
   bool isKnown(const IValue &value) const;
+  /// Where a tensor's contents are, and how they are seen.
+  struct Place {
+    Cell *cell;
+    std::shared_ptr<const View> view;
+  };
+  Place placeOf(const at::Tensor &tensor);
+  Place placeOf(const IValue &tensor);
+  MlirValue read(const Place &place);
   Cell *cellOf(const at::Tensor &tensor);
   /// The cell of a list that isn't known in parts.
   Cell *openCell(const IValue &list);
@@ -140,6 +158,7 @@ private:
   Literals &literals;
   Locations &locations;
   const Names &names;
+  const SharedMemory &shared;
   Slots &slots;
   Heap heap;
   Builder front;
@@ -154,8 +173,10 @@ private:
 
   std::map<const at::TensorImpl *, Cell *> tensors;
   std::map<const c10::StorageImpl *, std::set<const at::TensorImpl *>> storages;
-  /// The first write to each storage, one that a branch not taken makes included.
-  std::map<const c10::StorageImpl *, std::shared_ptr<const Write>> writtenStorages;
+  std::map<const at::TensorImpl *, std::shared_ptr<const View>> views;
+  /// The tensors of each storage that are written to, by a branch not taken too.
+  std::map<const c10::StorageImpl *, std::vector<std::pair<at::Tensor, std::shared_ptr<const Write>>>>
+      writtenStorages;
   std::map<std::string, MlirValue> constants;
   std::map<const void *, MlirValue> packed;
   std::unordered_map<const torch::jit::Function *, std::shared_ptr<torch::jit::Graph>> graphs;

@@ -157,6 +157,11 @@ Heap::Change Heap::undo() {
   return after;
 }
 
+void Heap::undoAll() {
+  while (!layers.empty())
+    undo();
+}
+
 void Heap::apply(const Change &change) {
   for (const auto &[thing, item] : change.items) {
     remember(thing, item.held);

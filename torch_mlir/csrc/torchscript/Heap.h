@@ -132,6 +132,8 @@ public:
   void begin();
   /// What was written to since `begin`, as it is now. Everything is as it was then, again.
   Change undo();
+  /// Everything is as it was before the first `begin` whose change wasn't undone.
+  void undoAll();
   /// Makes the states of `change` current.
   void apply(const Change &change);
 

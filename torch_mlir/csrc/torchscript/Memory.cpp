@@ -96,6 +96,31 @@ bool isNegative(const at::Tensor &tensor) {
   return tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Negative);
 }
 
+bool overlap(const at::Tensor &left, const at::Tensor &right) {
+  if (!left.has_storage() || !right.has_storage() ||
+      left.storage().unsafeGetStorageImpl() != right.storage().unsafeGetStorageImpl())
+    return false;
+  Layout one = getLayout(left), other = getLayout(right);
+  return one.begin < other.end && other.begin < one.end;
+}
+
+/// Whether it isn't sure that each element has a place of its own.
+static bool overlapsItself(const Layout &layout) {
+  std::vector<std::pair<int64_t, int64_t>> dimensions; // (stride, size)
+  for (size_t i = 0; i < layout.sizes.size(); ++i) {
+    if (layout.sizes[i] > 1)
+      dimensions.emplace_back(layout.strides[i], layout.sizes[i]);
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  int64_t last = 0;
+  for (auto [stride, size] : dimensions) {
+    if (stride <= last)
+      return true;
+    last += stride * (size - 1);
+  }
+  return false;
+}
+
 //===----------------------------------------------------------------------===//
 // Tensors that share memory
 //===----------------------------------------------------------------------===//
@@ -262,6 +287,7 @@ void SharedMemory::add(const std::vector<const Member *> &members) {
     for (size_t i = 0; i < alias.sizes.size(); ++i)
       alias.strides[i] = alias.sizes[i] == 1 ? 1 : alias.strides[i];
     alias.offset = static_cast<int64_t>((member->layout.begin - begin) / size);
+    alias.overlapsItself = overlapsItself(member->layout);
     alias.isConjugate = isConjugate(tensor);
     alias.isNegative = isNegative(tensor);
     aliases.emplace(tensor.unsafeGetTensorImpl(), std::move(alias));

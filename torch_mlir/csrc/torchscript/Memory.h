@@ -37,6 +37,9 @@ Layout getLayout(const at::Tensor &tensor);
 /// Whether the elements lie as they read.
 bool isContiguous(const Layout &layout);
 
+/// Whether two tensors have bytes in common; those between their elements count as theirs.
+bool overlap(const at::Tensor &left, const at::Tensor &right);
+
 bool isConjugate(const at::Tensor &tensor);
 bool isNegative(const at::Tensor &tensor);
 
@@ -53,6 +56,8 @@ struct Alias {
   int64_t offset = 0;
   bool isConjugate = false;
   bool isNegative = false;
+  /// Whether elements may lie in one another.
+  bool overlapsItself = false;
   /// Why there is no such view; empty where there is one.
   std::string problem;
 

@@ -8,6 +8,7 @@
 #include "torchscript/Functions.h"
 #include "torchscript/Locations.h"
 #include "torchscript/Operators.h"
+#include "torchscript/Quantized.h"
 
 #include "capi/TorchTypes.h"
 
@@ -17,6 +18,7 @@
 #include <ATen/core/class_type.h>
 #include <ATen/core/interned_strings.h>
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/runtime/operator.h>
 
 namespace torch_mlir::torchscript {
 
@@ -307,8 +309,7 @@ void NodeImporter::importCallMethod(const Node *node) {
     schema = interface->getMethod(name);
   } else if (auto object = receiver->cast<c10::ClassType>()) {
     if (isCustomClass(*object))
-      throw Unsupported("method '" + name + "' of the custom C++ class '" + getName(*object) +
-                        "' has no form in the Torch dialect");
+      return importCustomMethod(node, getName(*object), name);
     torch::jit::Function *method = object->findMethod(name);
     // Hooks of a module are called so too.
     if (!method)
@@ -326,6 +327,33 @@ void NodeImporter::importCallMethod(const Node *node) {
   MlirType result = functions.getTypes().get(schema->returns().at(0).type());
   bindResults(node, builder->create("torch.prim.CallMethod", location, {result}, arguments,
                                     {{"name", builder->string(name)}}));
+}
+
+/// An operator gives the same.
+void NodeImporter::importCustomMethod(const Node *node, const std::string &type,
+                                      const std::string &name) {
+  auto known = getMethodOperators().find(type);
+  const auto *candidates =
+      known == getMethodOperators().end()
+          ? nullptr
+          : &torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(known->second + name));
+  if (!candidates || candidates->empty() || node->inputs().size() != 1)
+    throw Unsupported("method '" + name + "' of the custom C++ class '" + type +
+                      "' has no form in the Torch dialect");
+  const c10::FunctionSchema &schema = candidates->front()->schema();
+  std::vector<MlirType> results;
+  for (const auto &result : schema.returns())
+    results.push_back(functions.getTypes().get(result.type()));
+  std::string own = "torch." + schema.name();
+  own.replace(own.find("::"), 2, ".");
+  MlirOperation made = builder->create(own, location, results, {operand(node->input(0))});
+  if (results.size() == 1)
+    return bindResults(node, made);
+  std::vector<MlirValue> parts;
+  for (size_t i = 0; i < results.size(); ++i)
+    parts.push_back(mlirOperationGetResult(made, static_cast<intptr_t>(i)));
+  bindResult(node->output(), builder->value("torch.prim.TupleConstruct", location,
+                                            this->type(node->output()), parts));
 }
 
 void NodeImporter::importFork(const Node *node) {

@@ -37,6 +37,8 @@ private:
   void importLoop(const torch::jit::Node *node);
   void importCallFunction(const torch::jit::Node *node);
   void importCallMethod(const torch::jit::Node *node);
+  void importCustomMethod(const torch::jit::Node *node, const std::string &type,
+                          const std::string &name);
   void importFork(const torch::jit::Node *node);
   void importContainer(const torch::jit::Node *node);
   void importDict(const torch::jit::Node *node);

@@ -106,19 +106,23 @@ public:
                  const PipelineOptions &options, Types &types, Literals &literals,
                  Locations &locations, std::vector<std::string> &warnings)
       : context(context), module(module), model(model), options(options), types(types),
-        literals(literals), locations(locations), warnings(warnings) {
+        literals(literals), locations(locations), warnings(warnings), shared(model._ivalue()) {
     slots.allTensors = !options.freeze;
     std::unordered_set<const void *> seen;
     collectNames(model._ivalue(), "", names, seen, 0);
+    nameMemory();
   }
 
   void import() {
     std::vector<Function *> methods = findMethods();
     // What one method changes the others have to read, so that the slots come first.
-    for (size_t known = slots.size() + 1; known != slots.size();) {
-      known = slots.size();
+    bool isStable = false;
+    while (!isStable) {
+      size_t known = slots.size();
+      isStable = true;
       for (Function *method : methods)
-        discard(*method);
+        isStable &= discard(*method);
+      isStable &= known == slots.size();
     }
     importSlots();
     for (Function *method : methods)
@@ -127,6 +131,21 @@ public:
   }
 
 private:
+  /// Memory that is none of the tensors that share it has the name of one of them.
+  void nameMemory() {
+    std::map<const void *, std::string> first;
+    for (const auto &[identity, held] : names.held) {
+      at::Tensor memory = held.isTensor() ? shared.findMemory(held.toTensor()) : at::Tensor();
+      if (!memory.defined() || names.values.count(memory.unsafeGetTensorImpl()))
+        continue;
+      const std::string &name = names.values.at(identity);
+      auto [entry, isNew] = first.emplace(memory.unsafeGetTensorImpl(), name);
+      entry->second = std::min(entry->second, name);
+    }
+    for (const auto &[memory, name] : first)
+      names.values.emplace(memory, name + ".memory");
+  }
+
   std::vector<Function *> findMethods() {
     std::vector<std::string> wanted = options.methods;
     if (wanted.empty())
@@ -213,7 +232,11 @@ private:
     body.block = mlirBlockCreate(static_cast<intptr_t>(body.inputs.size()), body.inputs.data(),
                                  places.data());
     try {
-      Evaluator evaluator(context, body.block, types, literals, locations, names, slots);
+      Evaluator evaluator(context, body.block, types, literals, locations, names, shared, slots);
+      struct Undo {
+        Evaluator &evaluator;
+        ~Undo() { evaluator.abandon(); }
+      } undo{evaluator};
       evaluator.start();
       for (size_t i = 0; i < taken.size(); ++i) {
         const auto &argument = arguments[taken[i]];
@@ -248,7 +271,15 @@ private:
     return body;
   }
 
-  void discard(Function &method) { mlirBlockDestroy(evaluate(method, nullptr).block); }
+  /// Finds the slots of a method. Whether it went to its end.
+  bool discard(Function &method) {
+    try {
+      mlirBlockDestroy(evaluate(method, nullptr).block);
+      return true;
+    } catch (const Restart &) {
+      return false;
+    }
+  }
 
   void importMethod(Function &method) {
     Body body = evaluate(method, &warnings);
@@ -335,6 +366,7 @@ private:
   Locations &locations;
   std::vector<std::string> &warnings;
   Names names;
+  SharedMemory shared;
   Slots slots;
 };
 

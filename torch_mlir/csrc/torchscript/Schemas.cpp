@@ -7,6 +7,8 @@
 
 #include "torchscript/Schemas.h"
 
+#include "torchscript/Quantized.h"
+
 #include <ATen/core/class_type.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/function_schema.h>
@@ -101,6 +103,8 @@ void runThroughDispatcher(const FunctionSchema &schema, torch::jit::Stack &stack
     handle->callBoxed(stack);
     return;
   }
+  if (makeObject(schema, stack))
+    return;
   // No c10::Error: constant propagation tries calls and drops such errors, and those collect a
   // backtrace.
   throw std::runtime_error("there is no kernel for " + toString(schema.operator_name()) +
@@ -260,6 +264,7 @@ private:
     index();
     declareClasses();
     sortLinked();
+    declareMethods();
     defineKernels();
   }
 
@@ -299,7 +304,25 @@ private:
                                          std::weak_ptr<torch::jit::CompilationUnit>());
       // As torch::class_ does.
       type->addAttribute("capsule", c10::CapsuleType::get());
+      keepState(type);
       torch::registerCustomClass(type);
+    }
+  }
+
+  /// Gives classes the methods that operators stand for: TorchScript's text calls them.
+  void declareMethods() {
+    for (const auto &[className, prefix] : getMethodOperators()) {
+      c10::ClassTypePtr type = torch::getCustomClass(className);
+      for (auto name = names.lower_bound(prefix); type && name != names.end(); ++name) {
+        std::string qualified(name->first);
+        if (qualified.compare(0, prefix.size(), prefix) != 0)
+          break;
+        for (const OperatorPtr &op : find(sourceRow, Symbol::fromQualString(qualified))) {
+          const auto &arguments = op->schema().arguments();
+          if (arguments.size() == 1 && *arguments[0].type() == *type)
+            declareMethod(type, qualified.substr(prefix.size()), op->schema());
+        }
+      }
     }
   }
 

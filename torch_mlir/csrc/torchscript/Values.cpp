@@ -449,21 +449,19 @@ MlirValue Values::makeObject(const IValue &value, const std::string &path, MlirL
   auto object = value.toObject();
   auto type = object->type();
   std::string name = getName(*type);
-  if (torchMlirTypeIsATorchLinearParams(types.get(type))) {
-    const IValue *state = getPackedState(value);
-    if (!state || !state->isTuple() || state->toTupleRef().elements().size() != 2 ||
-        !state->toTupleRef().elements()[0].isTensor())
-      throw Unsupported("'" + path + "' holds packed parameters of a form that isn't known");
-    const auto &parts = state->toTupleRef().elements();
-    std::vector<MlirValue> operands = {
-        get(parts[0], c10::TensorType::get(), path + ".weight", location)};
-    if (parts[1].isTensor())
-      operands.push_back(get(parts[1], c10::TensorType::get(), path + ".bias", location));
-    return builder.value("torch.linear_params.create", location, types.get(type), operands);
+  if (isCustomClass(*type)) {
+    auto packing = getPacking(value);
+    if (!packing)
+      throw Unsupported("'" + path + "' is an object of the custom C++ class '" + name +
+                        "', which has no form in the Torch dialect");
+    std::vector<MlirValue> operands;
+    for (const auto &[operand, part] : packing->operands) {
+      // An address means nothing once what was there is gone.
+      kept.push_back(part);
+      operands.push_back(get(part, part.type(), path + "." + operand, location));
+    }
+    return builder.value(packing->operation, location, types.get(type), operands);
   }
-  if (isCustomClass(*type))
-    throw Unsupported("'" + path + "' is an object of the custom C++ class '" + name +
-                      "', which has no form in the Torch dialect");
   if (!objects)
     throw Unsupported("'" + path + "' is a constant object of class '" + name + "'");
   MlirType result = types.get(type);

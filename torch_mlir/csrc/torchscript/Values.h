@@ -92,6 +92,7 @@ private:
   // Tensors, containers and objects by identity; null while one is being made. Values of
   // enums by class and name.
   std::unordered_map<const void *, MlirValue> made;
+  std::vector<c10::IValue> kept;
   std::map<std::pair<std::string, std::string>, MlirValue> enums;
 };
 

@@ -37,6 +37,8 @@ enum class Inverse {
 struct Rule {
   Inverse inverse;
   const char *scatter = nullptr;
+  /// The view is of the memory that the tensor lies in, so that contents alone don't give it.
+  bool isOfMemory = false;
 };
 
 const std::unordered_map<std::string, Rule> &getRules() {
@@ -59,6 +61,9 @@ const std::unordered_map<std::string, Rule> &getRules() {
       {"torch.aten.permute", {Inverse::Permutation}},
       {"torch.aten.detach", {Inverse::Identity}},
       {"torch.aten.alias", {Inverse::Identity}},
+      {"torch.aten._conj", {Inverse::Itself}},
+      {"torch.aten._neg_view", {Inverse::Itself}},
+      {"torch.aten.as_strided", {Inverse::Scatter, "torch.aten.as_strided_scatter", true}},
       {"torch.aten.expand", {Inverse::None}},
       {"torch.aten.expand_as", {Inverse::None}},
   };
@@ -84,7 +89,10 @@ MlirValue constantInt(Builder &builder, int64_t number, MlirLocation location) {
 
 } // namespace
 
-bool View::isView(const std::string &operation) { return getRules().count(operation); }
+bool View::isView(const std::string &operation) {
+  auto found = getRules().find(operation);
+  return found != getRules().end() && !found->second.isOfMemory;
+}
 
 MlirValue View::read(Builder &builder, MlirValue base, MlirType tensor,
                      MlirLocation location) const {
@@ -109,7 +117,7 @@ MlirValue View::invert(Builder &builder, MlirValue before, MlirValue value, Mlir
   MlirType integer = torchMlirTorchIntTypeGet(builder.getContext());
   MlirType integers = torchMlirTorchListTypeGetChecked(location, integer);
   Rule rule = getRules().at(operation);
-  switch (rule.inverse) {
+  switch (overlapsItself ? Inverse::None : rule.inverse) {
   case Inverse::Scatter:
     operands.insert(operands.begin(), {before, value});
     return builder.value(rule.scatter, location, tensor, operands);

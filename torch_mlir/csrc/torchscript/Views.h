@@ -21,10 +21,11 @@ public:
   /// other contents. (aten::reshape may copy.)
   static bool isView(const std::string &operation);
 
+  /// `overlapsItself`: elements may lie in one another.
   View(std::shared_ptr<const View> parent, std::string operation,
-       std::vector<MlirValue> arguments)
+       std::vector<MlirValue> arguments, bool overlapsItself = false)
       : parent(std::move(parent)), operation(std::move(operation)),
-        arguments(std::move(arguments)) {}
+        arguments(std::move(arguments)), overlapsItself(overlapsItself) {}
 
   /// The view of a tensor with contents `base`.
   MlirValue read(Builder &builder, MlirValue base, MlirType tensor, MlirLocation location) const;
@@ -40,6 +41,7 @@ private:
   std::shared_ptr<const View> parent;
   std::string operation;
   std::vector<MlirValue> arguments;
+  bool overlapsItself;
 };
 
 } // namespace torch_mlir::torchscript

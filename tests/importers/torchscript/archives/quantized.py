@@ -104,6 +104,47 @@ def _convolution_per_channel():
     return torch.jit.script(_Convolution(_per_channel(KERNEL, 3)))
 
 
+class _Convolutions(Module):
+    """Convolutions of one and three dimensions, and transposed ones."""
+
+    def __init__(self):
+        super().__init__()
+        quantized = torch.ops.quantized
+
+        def weight(*shape: int) -> Tensor:
+            count = torch.Size(shape).numel()
+            elements = torch.linspace(-0.5, 0.5, count).reshape(shape)
+            return torch.quantize_per_tensor(elements, 0.01, 0, torch.qint8)
+
+        self.one = quantized.conv1d_prepack(weight(3, 2, 3), torch.arange(3.0), [2], [1], [1], 1)
+        self.three = quantized.conv3d_prepack(
+            weight(4, 2, 2, 2, 2), None, [1, 1, 2], [0, 1, 0], [1, 1, 1], 2
+        )
+        self.transposed = quantized.conv_transpose2d_prepack(
+            weight(2, 3, 2, 2), torch.arange(3.0), [2, 1], [0, 1], [1, 0], [1, 1], 1
+        )
+        self.transposed_one = quantized.conv_transpose1d_prepack(
+            weight(2, 3, 2), None, [2], [0], [1], [1], 1
+        )
+
+    def forward(self, x: Tensor):
+        q = torch.quantize_per_tensor(x, 0.02, 64, torch.quint8)
+        line = q.flatten(2)
+        space = q.reshape(1, 4, 2, 2, 2)
+        quantized = torch.ops.quantized
+        return (
+            quantized.conv1d(line, self.one, 0.05, 10).dequantize(),
+            quantized.conv3d(space, self.three, 0.05, 10).dequantize(),
+            quantized.conv_transpose2d(q, self.transposed, 0.05, 10).dequantize(),
+            quantized.conv_transpose1d(line, self.transposed_one, 0.05, 10).dequantize(),
+        )
+
+
+@case((IMAGE,), name="Convolutions")
+def _convolutions():
+    return torch.jit.script(_Convolutions())
+
+
 @case((X,), name="QuantizeDynamic", needs="ao.quantization.quantize_dynamic")
 def _quantize_dynamic():
     net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)).eval()
@@ -126,6 +167,47 @@ def _quantize_dynamic_recurrent():
 
     return torch.jit.script(
         torch.ao.quantization.quantize_dynamic(Net().eval(), {nn.LSTM}, dtype=torch.qint8)
+    )
+
+
+@case(
+    (X, torch.linspace(-1, 1, 6).reshape(2, 3)),
+    name="QuantizeDynamicCells",
+    needs="ao.quantization.quantize_dynamic",
+)
+def _quantize_dynamic_cells():
+    class Net(Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTMCell(4, 3)
+            self.gru = nn.GRUCell(4, 3)
+            self.layers = nn.GRU(4, 3, num_layers=2, bidirectional=True)
+
+        def forward(self, x: Tensor, h: Tensor):
+            return self.lstm(x, (h, h))[1], self.gru(x, h), self.layers(x[:, None])[0]
+
+    return torch.jit.script(
+        torch.ao.quantization.quantize_dynamic(
+            Net().eval(), {nn.LSTMCell, nn.GRUCell, nn.GRU}, dtype=torch.qint8
+        )
+    )
+
+
+@case((X,), name="QuantizeDynamicHalf", needs="ao.quantization.quantize_dynamic")
+def _quantize_dynamic_half():
+    class Net(Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+            self.lstm = nn.LSTM(3, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.lstm(self.linear(x)[:, None])[0]
+
+    return torch.jit.script(
+        torch.ao.quantization.quantize_dynamic(
+            Net().eval(), {nn.Linear, nn.LSTM}, dtype=torch.float16
+        )
     )
 
 
