@@ -70,6 +70,7 @@ def import_archive(
     freeze: bool = True,
     refine: bool | None = None,
     torch_version: str | None = None,
+    schemas: Sequence[str] = (),
     backend_legal_ops: Sequence[str] | None = None,
     extra_library: str | None = None,
     limits: Mapping[str, int] | None = None,
@@ -98,6 +99,8 @@ def import_archive(
             rules have to do.
         torch_version: the release of PyTorch whose operators the archive calls, e.g. `2.6`; see
             `torch_versions`. By default the installed PyTorch's, then the newest that has them.
+        schemas: of operators that it calls and no release has, e.g.
+            `goofy::twist(Tensor x, int by=1) -> Tensor`. They become `torch.operator`s.
         backend_legal_ops: with `torch`, decompose compound operators save for these; None leaves
             operators as they are. With the output types below it, None is their own list.
         extra_library: a file with shape and dtype functions for further operators.
@@ -136,6 +139,7 @@ def import_archive(
         arguments=described,
         freeze=freeze,
         torch_version=torch_version,
+        schemas=schemas,
         limits=dict(limits or {}),
         context=context,
     )
@@ -201,7 +205,7 @@ def compile(
     """
     _require_torch()
     from .importers.torchscript.library import library_of
-    from .importers.torchscript.live import ExampleArgs, archive_of
+    from .importers.torchscript.live import ExampleArgs, archive_of, schemas_of, script_of
 
     wanted = OutputType.get(output_type)
     if ignore_traced_shapes and not use_tracing:
@@ -209,7 +213,7 @@ def compile(
     if backend_legal_ops is not None and wanted is not OutputType.TORCH:
         raise ValueError("`backend_legal_ops` is only valid with the `torch` output type")
     example = ExampleArgs.get(example_args)
-    data = archive_of(module, example, use_tracing, ignore_traced_shapes)
+    script = script_of(module, example, use_tracing, ignore_traced_shapes)
     is_raw = wanted is OutputType.RAW
     with (
         contextlib.nullcontext(extra_library)
@@ -217,10 +221,11 @@ def compile(
         else library_of(extra_library)
     ) as library:
         return import_archive(
-            data,
+            archive_of(script),
             output_type=wanted,
             methods=None if is_raw else list(example.methods),
             inputs=None if is_raw else example.methods,
+            schemas=schemas_of(script),
             backend_legal_ops=backend_legal_ops,
             extra_library=library,
             verbose=verbose,

@@ -112,6 +112,22 @@ def test_releases_are_chosen_by_name(archive, tmp_path, complaint):
     assert "torch_version '1.5' is not one of" in line and "2.6" in line
 
 
+def test_schemas_of_further_operators(tmp_path, complaint):
+    library = torch.library.Library("goofy_cli", "DEF")
+    library.define("twist(Tensor x, int by=1) -> Tensor")
+
+    class Twists(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.goofy_cli.twist(x, 2)
+
+    path, out = tmp_path / "twists.pt", tmp_path / "twists.mlir"
+    torch.jit.save(torch.jit.script(Twists()), str(path))
+    assert "goofy_cli::twist" in complaint("import", path)
+    schema = "goofy_cli::twist(Tensor x, int by=1) -> Tensor"
+    imported(path, "--schema", schema, "-o", out)
+    assert 'torch.operator "torch.goofy_cli.twist"' in out.read_text()
+
+
 def test_inputs_of_files_and_numbers(archive, tmp_path, complaint):
     import numpy as np
 

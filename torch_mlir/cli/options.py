@@ -124,6 +124,15 @@ def _torchscript_options(parser: argparse.ArgumentParser) -> None:
         help="the PyTorch that saved it, e.g. 2.6 (default: the installed one's, else the newest "
         "that has its operators)",
     )
+    group.add_argument(
+        "--schema",
+        dest="schemas",
+        action="append",
+        default=[],
+        metavar="SCHEMA",
+        help="an operator that it calls and no PyTorch has, e.g. "
+        "'goofy::twist(Tensor x, int by=1) -> Tensor'; repeated for several",
+    )
 
 
 def output_option(parser: argparse.ArgumentParser, help: str) -> None:

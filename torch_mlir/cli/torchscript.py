@@ -50,6 +50,7 @@ def import_archive(
                 inputs=None if inputs is None else {methods[0]: inputs},
                 freeze=not options.no_freeze,
                 torch_version=options.torch_version,
+                schemas=options.schemas,
             )
         for warning in told:
             # PyTorch has things to say about its own code, which are not for the user.

@@ -136,13 +136,15 @@ def fill() -> bytes:
     return written(Clamp(), clamp="_no_grad_uniform_")
 
 
-def test_operators_have_the_operands_of_the_row(fill: bytes) -> None:
-    operands = {}
+def test_operands_that_a_row_lacks_have_their_defaults(fill: bytes) -> None:
     for row in ("2.0", "2.6", "2.1", "2.15"):
         text = str(torchscript.import_archive(fill, torch_version=row))
         (call,) = (line for line in text.splitlines() if "_no_grad_uniform_" in line)
-        operands[row] = call.partition("_no_grad_uniform_")[2].partition(" : ")[0].count("%")
-    assert operands == {"2.0": 3, "2.1": 3, "2.6": 4, "2.15": 4}
+        operation, _, rest = call.partition(" = ")[2].partition(" ")
+        assert operation == "torch.aten._no_grad_uniform_", row
+        operands, _, types = rest.partition(" : ")
+        assert operands.count("%") == 4, row
+        assert types.startswith("!torch.tensor, !torch.float, !torch.float, !torch.none"), row
 
 
 @pytest.mark.parametrize(

@@ -929,7 +929,7 @@ void Evaluator::evaluateIsInstance(const Node *node) {
   for (const TypePtr &type : node->tys(attr::types))
     wanted.push_back(builder->type(types.get(type)));
   MlirOperation made = emit("torch.operator", {torchMlirTorchBoolTypeGet(context)}, {read(*leaf)},
-                            {{"name", builder->string("prim.isinstance")},
+                            {{"name", builder->string("torch.prim.isinstance")},
                              {"types", mlirArrayAttrGet(context, static_cast<intptr_t>(wanted.size()),
                                                         wanted.data())}});
   bind(node->output(), makeLeaf(mlirOperationGetResult(made, 0), c10::BoolType::get()));
@@ -1691,8 +1691,7 @@ bool Evaluator::tryEvaluate(const Node *node, const FunctionSchema &schema) {
 }
 
 void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
-  std::string name = getName(schema);
-  std::string own = "torch." + name;
+  std::string own = "torch." + getName(schema);
   std::vector<IValue> inputs = getInputs(node);
   const auto &arguments = schema.arguments();
   auto getType = [&](size_t i) {
@@ -1727,7 +1726,7 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
                            return materialize(*argument.default_value(), argument.type());
                          });
   if (mlirOperationIsNull(made))
-    made = emit("torch.operator", results, operands, {{"name", builder->string(name)}});
+    made = emit("torch.operator", results, operands, {{"name", builder->string(own)}});
 
   // What results may share memory with.
   std::set<Cell *> shared;

@@ -80,18 +80,20 @@ std::mutex &getMutex() {
   return *mutex;
 }
 
-torch::jit::Module load(const std::shared_ptr<Archive> &archive, const std::string &row) {
-  selectSchemas(row);
+torch::jit::Module load(const std::shared_ptr<Archive> &archive, const std::string &row,
+                        const std::vector<std::string> &schemas) {
+  selectSchemas(row, schemas);
   return loadModule(adapter(archive));
 }
 
 /// Loads with the operators of the newest row that has all that the archive calls.
-torch::jit::Module loadAsNewest(const std::shared_ptr<Archive> &archive) {
+torch::jit::Module loadAsNewest(const std::shared_ptr<Archive> &archive,
+                                const std::vector<std::string> &schemas) {
   const std::vector<std::string> &rows = schemaRows();
   std::exception_ptr problem;
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     try {
-      return load(archive, *row);
+      return load(archive, *row, schemas);
     } catch (const torch::jit::ErrorReport &) {
       // What the newest says is told.
       if (!problem)
@@ -132,7 +134,8 @@ MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archi
   IgnoredWarnings ignored;
   try {
     torch::jit::Module model =
-        options.row.empty() ? loadAsNewest(archive) : load(archive, options.row);
+        options.row.empty() ? loadAsNewest(archive, options.schemas)
+                            : load(archive, options.row, options.schemas);
     OwnedModule module(mlirLocationUnknownGet(context));
     Builder builder(context, mlirModuleGetBody(module.get()));
     mlirOperationSetAttributeByName(

@@ -29,6 +29,8 @@ struct Options {
   /// The PyTorch whose operators the archive means, one of `schemaRows()`. If it is empty, the
   /// newest whose operators resolve all that the archive calls.
   std::string row;
+  /// Schemas of further operators that it calls, e.g. custom ones.
+  std::vector<std::string> schemas;
   /// For Mode::Torch.
   PipelineOptions pipeline;
 };

@@ -140,8 +140,10 @@ nb::object importFrom(const nb::object &context, const nb::object &source,
                       const std::optional<std::string> &row, const std::string &mode,
                       const std::vector<std::string> &methods,
                       const std::map<std::string, std::vector<Argument>> &arguments,
-                      bool freeze, const nb::kwargs &limits) {
+                      bool freeze, const std::vector<std::string> &schemas,
+                      const nb::kwargs &limits) {
   Options options;
+  options.schemas = schemas;
   options.row = row.value_or("");
   if (!options.row.empty()) {
     const std::vector<std::string> &rows = schemaRows();
@@ -214,7 +216,7 @@ NB_MODULE(_jit_ir_importer, module) {
              "name"_a = nb::none(), "row"_a = nb::none(), "mode"_a = "raw",
              "methods"_a = std::vector<std::string>(),
              "arguments"_a = std::map<std::string, std::vector<Argument>>(), "freeze"_a = true,
-             "limits"_a,
+             "schemas"_a = std::vector<std::string>(), "limits"_a,
              "Imports a TorchScript archive as an `ir.Module` of the context.\n\n"
              "`source` is a path, or a bytes-like object, which has to stay as it is as long as "
              "the context lives: contents of tensors stay where they are. `name` is what "
@@ -225,7 +227,8 @@ NB_MODULE(_jit_ir_importer, module) {
              "tells, by method, what is known of the arguments, in order: `(sizes, dtype)` of a "
              "tensor, -1 for a size that's open, None for sizes of any rank, an element type of "
              "MLIR's or an empty text; or None. Arguments beyond those get their defaults. With "
-             "`freeze`, tensors that nothing writes to are literals, otherwise global slots.\n\n"
+             "`freeze`, tensors that nothing writes to are literals, otherwise global slots. "
+             "`schemas` are those of operators that the row lacks, for this import only.\n\n"
              "What an archive from a stranger may cost is limited, with other keywords than the "
              "defaults if need be: `records`; bytes once inflated (`inflated_record_bytes`, "
              "`inflated_bytes`); what pickles hold (`pickle_values`, `pickle_depth`, "

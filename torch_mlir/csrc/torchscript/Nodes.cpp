@@ -91,7 +91,7 @@ MlirOperation NodeImporter::emit(const Node *node, const std::string &name,
 
 MlirValue NodeImporter::getAttr(MlirValue object, const std::string &name, MlirType type) {
   return builder->value("torch.prim.GetAttr", location, type, {object},
-                        {{"name", builder->string(name)}});
+                        {{"name", builder->string(own)}});
 }
 
 MlirValue NodeImporter::constantInt(int64_t number) {
@@ -326,7 +326,7 @@ void NodeImporter::importCallMethod(const Node *node) {
                          functions.getTypes().get(schema->arguments().at(i).type()), location));
   MlirType result = functions.getTypes().get(schema->returns().at(0).type());
   bindResults(node, builder->create("torch.prim.CallMethod", location, {result}, arguments,
-                                    {{"name", builder->string(name)}}));
+                                    {{"name", builder->string(own)}}));
 }
 
 /// An operator gives the same.
@@ -435,7 +435,7 @@ void NodeImporter::importSetAttr(const Node *node) {
   auto object = node->input(0)->type()->expect<c10::ClassType>();
   MlirValue value = fit(operand(node->input(1)), functions.getTypes().get(object->getAttribute(name)));
   builder->create("torch.prim.SetAttr", location, {}, {operand(node->input(0)), value},
-                  {{"name", builder->string(name)}});
+                  {{"name", builder->string(own)}});
 }
 
 /// `with` statements. The dialect's operation gives None; where the object's __enter__ gives
@@ -467,7 +467,7 @@ void NodeImporter::importIsInstance(const Node *node) {
   for (const auto &type : node->tys(attr::types))
     types.push_back(builder->type(functions.getTypes().get(type)));
   emit(node, "torch.operator",
-       {{"name", builder->string("prim.isinstance")},
+       {{"name", builder->string("torch.prim.isinstance")},
         {"types", mlirArrayAttrGet(context, types.size(), types.data())}});
 }
 
@@ -535,7 +535,7 @@ void NodeImporter::importOperator(const Node *node) {
       });
   if (!mlirOperationIsNull(made))
     return bindResults(node, made);
-  emit(node, "torch.operator", {{"name", builder->string(getName(*schema))}});
+  emit(node, "torch.operator", {{"name", builder->string("torch." + getName(*schema))}});
 }
 
 } // namespace torch_mlir::torchscript

@@ -131,7 +131,7 @@ public:
     unsorted.push_back(std::make_shared<Operator>(std::move(op)));
   }
 
-  void select(const std::string &row) {
+  void select(const std::string &row, const std::vector<std::string> &schemas) {
     const std::vector<std::string> &names = schemaRows();
     auto found = std::find(names.begin(), names.end(), row);
     if (found == names.end()) {
@@ -144,11 +144,15 @@ public:
     prepare();
     std::lock_guard<std::mutex> guard(mutex);
     latest = chosen = static_cast<int>(found - names.begin());
+    further.clear();
+    for (const std::string &schema : schemas)
+      addFurther(schema);
   }
 
   const Operators &operatorsFor(Symbol symbol) {
     std::lock_guard<std::mutex> guard(mutex);
-    return find(current(), symbol);
+    auto found = further.find(symbol);
+    return found == further.end() ? find(current(), symbol) : found->second;
   }
 
   std::vector<const FunctionSchema *> later(const FunctionSchema &schema) {
@@ -248,6 +252,26 @@ private:
     if (row < 0)
       throw std::logic_error("operators are looked up before selectSchemas chose a row");
     return row;
+  }
+
+  /// Adds an operator for this thread, unless the row has one of its name.
+  void addFurther(const std::string &text) {
+    std::string own(text, 0, text.find('('));
+    size_t colons = own.find("::");
+    size_t dot = colons == own.npos ? colons : own.find('.', colons);
+    if (colons == own.npos || colons == 0 || own.size() == text.size())
+      throw std::runtime_error("the schema '" + text + "' can't be read: it should be as in "
+                               "'name::operator.overload(Tensor x, int by=1) -> Tensor'");
+    c10::OperatorName name(own.substr(0, dot), dot == own.npos ? "" : own.substr(dot + 1));
+    Symbol symbol = Symbol::fromQualString(name.name);
+    auto entry = further.try_emplace(symbol, find(current(), symbol)).first;
+    if (findOverload(entry->second, name))
+      return;
+    // Nodes point to it.
+    OperatorPtr &op = given[text];
+    if (!op)
+      op = makeOperator(text, kindFor(symbol, AliasAnalysisKind::FROM_SCHEMA));
+    entry->second.push_back(op);
   }
 
   /// Starts anew after an attempt that failed.
@@ -466,9 +490,14 @@ private:
   /// Indices of rows.
   int latest = -1;
   static thread_local int chosen;
+  /// All operators of names that the thread has operators of its own of.
+  static thread_local std::unordered_map<Symbol, Operators> further;
+  /// Those that there ever were, by their schemas.
+  std::map<std::string, OperatorPtr> given;
 };
 
 thread_local int Registry::chosen = -1;
+thread_local std::unordered_map<Symbol, Operators> Registry::further;
 
 } // namespace
 
@@ -481,7 +510,9 @@ std::vector<const c10::FunctionSchema *> laterSchemas(const c10::FunctionSchema 
   return Registry::get().later(schema);
 }
 
-void selectSchemas(const std::string &row) { Registry::get().select(row); }
+void selectSchemas(const std::string &row, const std::vector<std::string> &further) {
+  Registry::get().select(row, further);
+}
 
 std::map<std::string, std::vector<std::string>> linkedKernels() {
   auto &dispatcher = c10::Dispatcher::singleton();

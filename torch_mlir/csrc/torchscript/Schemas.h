@@ -43,7 +43,10 @@ const std::vector<std::string> &schemaRows();
 ///
 /// Throws std::invalid_argument where there is no such row, std::runtime_error (a lookup does that
 /// too) where a schema can't be read.
-void selectSchemas(const std::string &row);
+///
+/// `further` are schemas of operators that the row may lack, e.g. custom ones. The calling thread's
+/// registry has them, until it chooses again, where it has no such overload.
+void selectSchemas(const std::string &row, const std::vector<std::string> &further = {});
 
 /// What the registry of the chosen row holds: operators' names in alphabetical order, schemas as
 /// PyTorch prints them in the registry's order.

@@ -26,6 +26,7 @@ def import_archive(
     arguments: Described | None = None,
     freeze: bool = True,
     torch_version: str | None = None,
+    schemas: Sequence[str] = (),
     limits: dict[str, int] | None = None,
     context: ir.Context | None = None,
 ) -> ir.Module:
@@ -41,7 +42,12 @@ def import_archive(
         OSError: the file can't be read.
     """
     given, name = _given(source)
-    options: dict[str, Any] = {"name": name, "mode": mode, **(limits or {})}
+    options: dict[str, Any] = {
+        "name": name,
+        "mode": mode,
+        "schemas": list(schemas),
+        **(limits or {}),
+    }
     if mode != "raw":
         options["methods"] = list(methods or ())
         options["freeze"] = freeze

@@ -88,17 +88,17 @@ def _tensor(value: TensorPlaceholder | torch.Tensor, ignore_traced_shapes: bool)
     return torch.ones(sizes, dtype=value.dtype)
 
 
-def archive_of(
+def script_of(
     module: Any, example: ExampleArgs, use_tracing: bool, ignore_traced_shapes: bool
-) -> memoryview:
-    """The archive of a module's TorchScript.
+) -> torch.jit.ScriptModule | torch.jit.ScriptFunction[..., Any]:
+    """A module's TorchScript.
 
     Args:
-        module: a ScriptModule or ScriptFunction, which is saved as it is; a graph of torch.fx or
+        module: a ScriptModule or ScriptFunction, which is taken as it is; a graph of torch.fx or
             another module, which is scripted, or traced with the example arguments.
 
     Raises:
-        TorchMlirCompilerError: PyTorch can't script, trace or save it, or it lacks a method.
+        TorchMlirCompilerError: PyTorch can't script or trace it, or it lacks a method.
         ValueError: see `ExampleArgs.for_tracing`.
     """
     if isinstance(module, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
@@ -113,12 +113,41 @@ def archive_of(
             f"the module exports no method {missing[0]!r}, which has example arguments: mark it "
             "with @torch.jit.export before it is scripted"
         )
+    return script
+
+
+def archive_of(script: Any) -> memoryview:
+    """The archive of a ScriptModule or ScriptFunction.
+
+    Raises:
+        TorchMlirCompilerError: PyTorch can't save it.
+    """
     buffer = io.BytesIO()
     try:
         torch.jit.save(script, buffer)
     except Exception as error:  # saving runs the module's own __getstate__
         raise TorchMlirCompilerError(f"PyTorch cannot save the TorchScript: {error}") from error
     return buffer.getbuffer()
+
+
+def schemas_of(script: Any) -> list[str]:
+    """The schemas of the operators that a ScriptModule or ScriptFunction calls, custom ones too."""
+    if isinstance(script, torch.jit.ScriptFunction):
+        names = set(_kinds_of(script.inlined_graph))
+    else:
+        names = {name.split(".")[0] for name in torch.jit.export_opnames(script)}
+    return [
+        str(schema)
+        for name in sorted(names)
+        for schema in torch._C._jit_get_schemas_for_operator(name)
+    ]
+
+
+def _kinds_of(block: Any) -> Iterator[str]:
+    for node in block.nodes():
+        yield node.kind()
+        for inner in node.blocks():
+            yield from _kinds_of(inner)
 
 
 def _traced(module: Any, inputs: dict[str, tuple[torch.Tensor, ...]]) -> Any:
