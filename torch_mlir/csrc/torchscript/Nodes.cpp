@@ -91,7 +91,7 @@ MlirOperation NodeImporter::emit(const Node *node, const std::string &name,
 
 MlirValue NodeImporter::getAttr(MlirValue object, const std::string &name, MlirType type) {
   return builder->value("torch.prim.GetAttr", location, type, {object},
-                        {{"name", builder->string(own)}});
+                        {{"name", builder->string(name)}});
 }
 
 MlirValue NodeImporter::constantInt(int64_t number) {
@@ -326,7 +326,7 @@ void NodeImporter::importCallMethod(const Node *node) {
                          functions.getTypes().get(schema->arguments().at(i).type()), location));
   MlirType result = functions.getTypes().get(schema->returns().at(0).type());
   bindResults(node, builder->create("torch.prim.CallMethod", location, {result}, arguments,
-                                    {{"name", builder->string(own)}}));
+                                    {{"name", builder->string(name)}}));
 }
 
 /// An operator gives the same.
@@ -435,7 +435,7 @@ void NodeImporter::importSetAttr(const Node *node) {
   auto object = node->input(0)->type()->expect<c10::ClassType>();
   MlirValue value = fit(operand(node->input(1)), functions.getTypes().get(object->getAttribute(name)));
   builder->create("torch.prim.SetAttr", location, {}, {operand(node->input(0)), value},
-                  {{"name", builder->string(own)}});
+                  {{"name", builder->string(name)}});
 }
 
 /// `with` statements. The dialect's operation gives None; where the object's __enter__ gives

@@ -36,7 +36,7 @@ const std::vector<std::string> &schemaRows();
 /// An operator that code registered with the same schema runs as that; one that c10's dispatcher
 /// has a kernel for runs through it if the row's schema takes and gives the same types; any other
 /// throws std::runtime_error when it is run. Classes that schemas name (packed parameters) are
-/// declared, without methods, by the first call, unless somebody declared them before.
+/// declared by the first call: objects keep what they were saved as (see Quantized.h).
 ///
 /// Operators have no tags here: Node::isNondeterministic, which common subexpression elimination
 /// asks, is false for all of them.
