@@ -1,6 +1,7 @@
 # Archives of TorchScript, written by a row's PyTorch in the sandbox, beside what
 # that PyTorch holds in memory for them: tests/importers/torchscript/test_raw.py,
-# and test_compare.py, which shows that the comparison finds differences.
+# and test_compare.py, which shows that the comparison finds differences. And
+# test_kept.py: those in the repository come out as they are kept.
 {
   toolchain,
   python,
@@ -47,7 +48,7 @@ let
         cp -r $tests tests
         echo "archives written by PyTorch $version"
         $environment/bin/python3 -sEP -m pytest -p no:cacheprovider -q --rootdir tests \
-          tests/test_raw.py tests/test_compare.py | tee log
+          tests/test_raw.py tests/test_compare.py tests/test_kept.py | tee log
         tail -n 1 log > $out
       '';
 in
