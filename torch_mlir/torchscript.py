@@ -88,7 +88,11 @@ def import_archive(
             values, and shapes and dtypes as far as they follow from `inputs`; it needs nothing
             else. The others go on from there with the passes of IREE's compiler, as
             `torch_mlir.lowering.lower` says.
-        methods: those to import, `forward` by default. `raw` has all of them.
+        methods: those to import. By default those that `inputs` is about; without inputs,
+            `forward` and the other methods of the model whose names don't begin with an
+            underscore. (An archive doesn't tell which of them were exported, and which are there
+            because others call them.) One of the others that has no form on values is left out,
+            with a warning. `raw` has all methods.
         inputs: for `forward`, or by method: what each argument will be, without the object
             itself. A tensor, a `TensorPlaceholder`, or text such as `2x?x224xf32`; None for what
             is no tensor, or not known. Arguments behind the last one get their defaults.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
 from typing import Any
@@ -92,3 +93,70 @@ def test_results_have_the_shapes_that_pytorch_gives(archive_of):
     batch = torch.cat([CASES["ConvNetFrozen"].calls["forward"][0][0]] * 3)
     program = reference.ReferenceBackend().compile(module)
     assert program.function("forward")(batch).shape == (3, 5)
+
+
+def names_of(module: ir.Module) -> list[str]:
+    operations = [view.operation for view in module.body.operations]
+    return [
+        ir.StringAttr(operation.attributes["sym_name"]).value
+        for operation in operations
+        if operation.name == "func.func"
+    ]
+
+
+def test_public_methods_are_functions_where_nothing_is_said_of_them(archive_of):
+    archive = archive_of("Methods")
+    module = torchscript.import_archive(archive, output_type="torch")
+    assert sorted(names_of(module)) == ["describe", "forward", "scale"]
+    only = torchscript.import_archive(archive, output_type="torch", methods=["scale"])
+    assert names_of(only) == ["scale"]
+
+
+class Partly(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.ones(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.w
+
+    @torch.jit.export
+    def doubled(self, x: torch.Tensor):
+        self.w.mul_(2)
+        return x + self.w
+
+    @torch.jit.export
+    def written(self, x: torch.Tensor) -> torch.Tensor:
+        self.w = torch.zeros(2)
+        torch.add(x, x, out=x)
+        return x
+
+
+def saved(module: torch.nn.Module) -> bytes:
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.script(module), buffer)
+    return buffer.getvalue()
+
+
+def test_a_method_that_has_no_form_on_values_is_left_out_with_its_reason():
+    with pytest.warns(UserWarning, match=r"'written' is left out: aten::add.out: .*\(at .*\.py:"):
+        module = torchscript.import_archive(saved(Partly()), output_type="torch")
+    assert names_of(module) == ["forward", "doubled"]
+    # Nothing of it is left: the attribute is no variable, what `doubled` writes to is.
+    assert str(module).count('torch.global_slot "private" @') == 1
+    program = reference.ReferenceBackend().compile(module)
+    x = torch.ones(2)
+    assert program.function("forward")(x).tolist() == [1.0, 1.0]
+    assert program.function("doubled")(x).tolist() == [3.0, 3.0]
+    assert program.function("forward")(x).tolist() == [2.0, 2.0]
+
+
+def test_without_forward_and_methods_that_can_be_imported_the_reasons_are_told():
+    class Written(torch.nn.Module):
+        @torch.jit.export
+        def written(self, x: torch.Tensor) -> torch.Tensor:
+            torch.add(x, x, out=x)
+            return x
+
+    with pytest.raises(torchscript.TorchMlirCompilerError, match=r"no method 'forward', and .*out"):
+        torchscript.import_archive(saved(Written()), output_type="torch")

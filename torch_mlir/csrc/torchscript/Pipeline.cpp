@@ -115,15 +115,9 @@ public:
 
   void import() {
     std::vector<Function *> methods = findMethods();
-    // What one method changes the others have to read, so that the slots come first.
-    bool isStable = false;
-    while (!isStable) {
-      size_t known = slots.size();
-      isStable = true;
-      for (Function *method : methods)
-        isStable &= discard(*method);
-      isStable &= known == slots.size();
-    }
+    findSlots(methods);
+    if (options.methods.empty())
+      addPublicMethods(methods);
     importSlots();
     for (Function *method : methods)
       importMethod(*method);
@@ -146,9 +140,47 @@ private:
       names.values.emplace(memory, name + ".memory");
   }
 
+  /// What one method changes the others have to read, so that the slots come first.
+  void findSlots(const std::vector<Function *> &methods) {
+    bool isStable = false;
+    while (!isStable) {
+      size_t known = slots.size();
+      isStable = true;
+      for (Function *method : methods)
+        isStable &= discard(*method);
+      isStable &= known == slots.size();
+    }
+  }
+
+  /// Adds the model's public methods, save for those that have no form on values.
+  void addPublicMethods(std::vector<Function *> &methods) {
+    std::string problems;
+    for (Function *method : model.type()->methods()) {
+      bool isThere = std::find(methods.begin(), methods.end(), method) != methods.end();
+      if (isThere || method->name()[0] == '_')
+        continue;
+      Slots before = slots;
+      methods.push_back(method);
+      try {
+        // The others don't see it if it changes nothing.
+        bool isComplete = discard(*method);
+        if (!isComplete || slots.size() != before.size())
+          findSlots(methods);
+      } catch (const ImportError &problem) {
+        methods.pop_back();
+        slots = std::move(before);
+        problems += (problems.empty() ? "" : "; ") + std::string(problem.what());
+        warnings.push_back("the method '" + method->name() + "' is left out: " + problem.what());
+      }
+    }
+    if (methods.empty())
+      throw ImportError("the model has no method 'forward', and " +
+                        (problems.empty() ? "none that is public" : problems));
+  }
+
   std::vector<Function *> findMethods() {
     std::vector<std::string> wanted = options.methods;
-    if (wanted.empty())
+    if (wanted.empty() && model.type()->findMethod("forward"))
       wanted.push_back("forward");
     std::vector<Function *> methods;
     for (const std::string &name : wanted) {

@@ -30,7 +30,9 @@ struct TensorArgument {
 };
 
 struct PipelineOptions {
-  /// The methods to import; none means forward.
+  /// The methods to import. None means the public ones, whose names don't begin with an
+  /// underscore: archives don't tell which are exported. One other than forward that can't be
+  /// imported is left out with a warning.
   std::vector<std::string> methods;
   /// By method, what is known of its arguments, in order. An argument beyond them that has a
   /// default gets that. A method that isn't here has all its arguments, of any shape and dtype.
