@@ -79,6 +79,32 @@ let
   buildFiles = programs "libtorch-build-files" "(operators|generate)\\.py|libtorch\\.json|CMakeLists\\.txt|.*\\.cmake\\.in|stubs|.*\\.(cpp|h)";
   selector = programs "libtorch-selector" "(selection|operators|own_builds|generate)\\.py|libtorch\\.json|stubs|.*\\.(cpp|h)";
 
+  patchesFor = import ./patches;
+
+  # A source tree with our patches: what is compiled, and what the generator and the importer's own
+  # files read. Why there are any: archives are strangers', and libtorch believes them.
+  patched =
+    version: src:
+    toolchain.sh "libtorch-${version}-source"
+      {
+        inherit src version;
+        patches = patchesFor version;
+      }
+      ''
+        cp -r $src $out
+        chmod -R u+w $out
+        cd $out
+        for patch in $patches; do
+          name=''${patch#*-}
+          if ! patch -p1 < $patch; then
+            echo "pkgs/libtorch/patches/$name does not apply to PyTorch $version." >&2
+            echo "pkgs/libtorch/libtorch.json tells what it is for. Rewrite it for this source" >&2
+            echo "and add it there with the versions it is for ('from', 'before')." >&2
+            exit 1
+          fi
+        done
+      '';
+
   llvm = "$env/lib/python3.11/site-packages/llvm/bin";
   # The library that LLVM's tools share looks for the C library's in its own folder alone.
   forLlvm = "export LD_LIBRARY_PATH=${toolchain.python311}/lib/x86_64-linux-gnu";
@@ -88,8 +114,9 @@ let
       src,
       version,
       selection ? null,
-    }:
+    }@given:
     let
+      src = patched version given.src;
       generated =
         toolchain.sh "libtorch-${version}-generated"
           {

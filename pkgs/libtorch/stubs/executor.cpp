@@ -1,7 +1,8 @@
 // Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A GraphExecutor that interprets a graph as it is. Reading an archive evaluates default
+// A GraphExecutor that interprets a graph as it is, after the passes that are registered for that
+// (passes/pass_manager.h). Reading an archive evaluates default
 // arguments and __setstate__ methods; PyTorch's executors profile, differentiate and fuse.
 
 #include "stubs.h"
@@ -9,6 +10,7 @@
 #include <torch/csrc/jit/passes/autocast.h>
 #include <torch/csrc/jit/passes/bailout_graph.h>
 #include <torch/csrc/jit/passes/concat_opt.h>
+#include <torch/csrc/jit/passes/pass_manager.h>
 #include <torch/csrc/jit/passes/shape_analysis.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/graph_executor_impl.h>
@@ -28,8 +30,12 @@ struct PlainExecutor : GraphExecutorImplBase {
 
   const ExecutionPlan &getPlanFor(Stack &, Optional<size_t>) override {
     std::lock_guard<std::mutex> lock(compile_mutex);
-    if (!plan)
-      plan = ExecutionPlan(graph->copy(), function_name_);
+    if (!plan) {
+      std::shared_ptr<Graph> copy = graph->copy();
+      for (const GraphPassEntry &pass : getCustomPostPasses())
+        pass.first(copy);
+      plan = ExecutionPlan(copy, function_name_);
+    }
     return *plan;
   }
   GraphExecutorState getDebugState() override { leftOut("GraphExecutor::getDebugState"); }

@@ -11,6 +11,10 @@ import io
 import pickle
 import resource
 import struct
+import subprocess
+import sys
+import textwrap
+import threading
 import warnings
 import zipfile
 
@@ -106,9 +110,9 @@ def with_tensor(value: bytes, data: bytes = bytes(16)) -> bytes:
     return with_attribute("Tensor", value, **{"data/0": data})
 
 
-def error_of(given: bytes) -> str:
+def error_of(given: bytes, **limits: int) -> str:
     with pytest.raises(TorchMlirCompilerError) as caught:
-        torchscript.import_archive(given)
+        torchscript.import_archive(given, limits=limits)
     return str(caught.value)
 
 
@@ -740,3 +744,106 @@ def test_checksums_of_tensors_are_compared_if_asked_for():
     torchscript.import_archive(damaged)
     with pytest.raises(TorchMlirCompilerError, match="record 'data/0': its bytes don't have"):
         torchscript.import_archive(damaged, limits={"checksum_tensors": True})
+
+
+# What pickles hold where something else is declared.
+
+OTHER = (
+    "class Small(Module):\n  __parameters__ = []\n  __buffers__ = []\n  a : int\n"
+    "class Large(Module):\n  __parameters__ = []\n  __buffers__ = []\n"
+    + "".join(f"  a{i} : int\n" for i in range(200))
+)
+SMALL = found("__torch__", "Small") + b")\x81}(" + string("a") + integer(1) + b"ub"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path", "held"),
+    [
+        ("int", string("text"), "a", "str"),
+        ("str", integer(1), "a", "int"),
+        ("bool", integer(1), "a", "int"),
+        ("Tensor", integer(1), "a", "int"),
+        ("Optional[int]", string("text"), "a", "str"),
+        ("__torch__.Large", SMALL, "a", "__torch__.Small"),
+        ("Optional[__torch__.Large]", SMALL, "a", "__torch__.Small"),
+        ("Tuple[int, str]", b"(" + integer(1) + integer(2) + b"t", "a[1]", "int"),
+    ],
+)
+def test_a_value_of_another_type_than_declared_is_told(kind, value, path, held):
+    records = {
+        "code/__torch__.py": OTHER + WITH_ATTRIBUTE.format(kind),
+        "data.pkl": attribute(value),
+    }
+    declared = "str" if path == "a[1]" else kind
+    assert (
+        f"record 'data.pkl': the attribute '{path}' is declared as '{declared}', but holds a "
+        f"value of type '{held}'"
+    ) in error_of(archive(records))
+
+
+def test_texts_that_are_no_utf8_are_shown_in_errors():
+    bad = SOURCE.encode().replace(b"return x", b"return y # \xff\xfe")
+    assert "y" in error_of(archive({"code/__torch__.py": bad}))
+
+
+# What others do meanwhile.
+
+
+def test_a_child_that_is_forked_during_an_import_can_import(tmp_path):
+    """A process of its own: a deadlock can't be ended from within."""
+    path = tmp_path / "model.pt"
+    body = "    y = x\n" + "    y = torch.add(y, 1)\n" * 3000 + "    return y\n"
+    path.write_bytes(archive({"code/__torch__.py": CLASS + FORWARD + body}))
+    program = textwrap.dedent(
+        """
+        import os, sys, threading, time
+        from torch_mlir import torchscript
+        imports, forks = [], 0
+        def work():
+            imports.append(len(str(torchscript.import_archive(sys.argv[1]))))
+        while forks < 5:
+            thread = threading.Thread(target=work)
+            thread.start()
+            time.sleep(0.002 * forks)
+            child = os.fork()
+            if not child:
+                torchscript.import_archive(sys.argv[1])
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            thread.join()
+            forks += 1
+        assert len(imports) == 5 and min(imports) > 10000
+        """
+    )
+    subprocess.run(
+        [sys.executable, "-P", "-W", "ignore", "-c", program, str(path)], check=True, timeout=300
+    )
+
+
+def test_a_file_that_is_changed_while_it_is_imported_is_told(tmp_path):
+    path = tmp_path / "model.pt"
+    body = "    y = x\n" + "    y = torch.add(y, 1)\n" * 3000 + "    return y\n"
+    data = archive({"code/__torch__.py": CLASS + FORWARD + body})
+    path.write_bytes(data)
+    stop = threading.Event()
+
+    def append() -> None:
+        while not stop.wait(0.001):
+            with path.open("ab") as file:
+                file.write(b"\0")
+
+    thread = threading.Thread(target=append)
+    messages = []
+    thread.start()
+    try:
+        # The directory is at the end: with more behind it, there is none.
+        for _ in range(20):
+            path.write_bytes(data)
+            try:
+                torchscript.import_archive(path)
+            except TorchMlirCompilerError as error:
+                messages.append(str(error))
+    finally:
+        stop.set()
+        thread.join()
+    assert any("the file was changed while it was read" in message for message in messages)

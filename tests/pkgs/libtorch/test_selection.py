@@ -62,7 +62,7 @@ def test_operators_are_told_from_other_symbols(selection):
 
 def test_each_reason_in_the_data_is_a_sentence(selection):
     data = selection.json.loads(selection.DATA.read_text())
-    assert set(data) == {"flags", "folders", "excluded", "roots", "alone"}
+    assert set(data) == {"flags", "folders", "excluded", "roots", "patches", "alone"}
     for entries in data.values():
         for entry in entries:
             assert len(entry["reason"].split()) > 1, entry

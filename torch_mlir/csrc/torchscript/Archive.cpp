@@ -247,6 +247,19 @@ bool isUtf8(std::string_view text) {
 
 //===- Opening ------------------------------------------------------------===//
 
+class Archive::File {
+public:
+  explicit File(int descriptor) : descriptor(descriptor) {}
+  ~File() { ::close(descriptor); }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+
+  const int descriptor;
+  struct stat opened;
+};
+
+Archive::~Archive() = default;
+
 std::shared_ptr<Archive> Archive::open(const std::string &path, const Limits &limits) {
   auto fail = [&](const char *what) {
     throw ArchiveError(shown(path) + ": " + what + ": " + std::strerror(errno));
@@ -254,11 +267,8 @@ std::shared_ptr<Archive> Archive::open(const std::string &path, const Limits &li
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0)
     fail("can't open the archive");
-  struct Closer {
-    int file;
-    ~Closer() { ::close(file); }
-  } closer{file};
-  struct stat status;
+  auto owned = std::make_unique<File>(file);
+  struct stat &status = owned->opened;
   if (::fstat(file, &status) != 0)
     fail("can't open the archive");
   if (!S_ISREG(status.st_mode))
@@ -273,7 +283,7 @@ std::shared_ptr<Archive> Archive::open(const std::string &path, const Limits &li
   std::shared_ptr<const void> owner(
       mapping, [size](const void *at) { ::munmap(const_cast<void *>(at), size); });
   auto bytes = static_cast<const char *>(mapping);
-  return std::shared_ptr<Archive>(new Archive(std::move(owner), bytes, size, limits, path));
+  return std::shared_ptr<Archive>(new Archive(std::move(owner), bytes, size, limits, path, std::move(owned)));
 }
 
 std::shared_ptr<Archive> Archive::fromMemory(const void *data, std::size_t size,
@@ -285,13 +295,13 @@ std::shared_ptr<Archive> Archive::fromMemory(const void *data, std::size_t size,
   });
   auto bytes = static_cast<const char *>(data);
   return std::shared_ptr<Archive>(
-      new Archive(std::move(owner), bytes, size, limits, std::move(name)));
+      new Archive(std::move(owner), bytes, size, limits, std::move(name), nullptr));
 }
 
 Archive::Archive(std::shared_ptr<const void> owner, const char *bytes, std::size_t size,
-                 Limits limits, std::string name)
+                 Limits limits, std::string name, std::unique_ptr<File> file)
     : owner_(std::move(owner)), bytes_(bytes), size_(size), limits_(limits),
-      name_(std::move(name)) {
+      name_(std::move(name)), file_(std::move(file)) {
   readDirectory();
 }
 
@@ -542,15 +552,46 @@ const Archive::Record &Archive::get(std::string_view name) const {
   return *record;
 }
 
+void Archive::checkUnchanged() const {
+  if (!file_)
+    return;
+  struct stat now;
+  const struct stat &then = file_->opened;
+  if (::fstat(file_->descriptor, &now) != 0 || now.st_size != then.st_size ||
+      now.st_mtim.tv_sec != then.st_mtim.tv_sec || now.st_mtim.tv_nsec != then.st_mtim.tv_nsec)
+    fail({}, "the file was changed while it was read");
+}
+
+void Archive::readStored(const Record &record, char *to) const {
+  if (!file_) {
+    std::memcpy(to, bytes_ + record.offset, record.storedSize);
+    return;
+  }
+  for (std::uint64_t done = 0; done < record.storedSize;) {
+    ssize_t count = ::pread(file_->descriptor, to + done, record.storedSize - done,
+                            static_cast<off_t>(record.offset + done));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      fail(record.name, std::string("it can't be read: ") + std::strerror(errno));
+    if (count == 0)
+      fail(record.name, "the file was shortened while it was read");
+    done += static_cast<std::uint64_t>(count);
+  }
+}
+
 void Archive::inflate(const Record &record, char *to) const {
+  // A copy: what may be shortened is read, not mapped.
+  std::string stored(record.storedSize, '\0');
+  readStored(record, stored.data());
   tinfl_decompressor state;
   tinfl_init(&state);
   std::size_t taken = record.storedSize;
   std::size_t given = record.size;
   auto out = reinterpret_cast<mz_uint8 *>(to);
   tinfl_status status =
-      tinfl_decompress(&state, reinterpret_cast<const mz_uint8 *>(bytes_ + record.offset), &taken,
-                       out, out, &given, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF);
+      tinfl_decompress(&state, reinterpret_cast<const mz_uint8 *>(stored.data()), &taken, out, out,
+                       &given, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF);
   if (status == TINFL_STATUS_HAS_MORE_OUTPUT)
     fail(record.name, "it inflates to more than the " + std::to_string(record.size) +
                           " bytes that the directory says");
@@ -600,7 +641,7 @@ at::DataPtr Archive::share(const Record &record) const {
       inflate(record, copy.get());
       compareChecksum(record, copy.get());
     } else {
-      std::memcpy(copy.get(), stored, record.size);
+      readStored(record, copy.get());
       if (limits_.checksumTensors)
         compareChecksum(record, copy.get());
     }
@@ -619,7 +660,7 @@ std::string Archive::copy(const Record &record) const {
   if (record.deflated)
     inflate(record, text.data());
   else
-    std::memcpy(text.data(), bytes_ + record.offset, record.size);
+    readStored(record, text.data());
   compareChecksum(record, text.data());
   return text;
 }

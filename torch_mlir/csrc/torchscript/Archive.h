@@ -55,9 +55,13 @@ struct Limits {
   /// stack that a thread has left is a limit, too; see DeepStack.h.
   std::uint32_t sourceRecursion = std::uint32_t(1) << 13;
 
-  /// What `__setstate__` methods and default arguments may do while the archive is loaded: calls,
-  /// turns of loops and values looked at, in all.
+  /// What code that runs while the archive is loaded (`__setstate__` methods, default arguments,
+  /// operators on constants) may do in all: calls, turns of loops, values looked at, and
+  /// microseconds that operators take beyond that.
   std::uint64_t loadingSteps = std::uint64_t(1) << 24;
+  /// Bytes that loading may allocate in pieces of 4 KiB and more, beyond 64 for each byte of the
+  /// archive's pickles and TorchScript. Given back or not, all pieces count.
+  std::uint64_t loadingBytes = std::uint64_t(1) << 30;
 };
 
 /// An archive that is broken, isn't TorchScript, or exceeds a limit. The message names the file
@@ -84,8 +88,9 @@ public:
     bool deflated;
   };
 
-  /// Maps the file at `path`. Whoever shortens a file while it is mapped kills the process with
-  /// SIGBUS, as with any mapping.
+  /// Maps the file at `path`. What is parsed is copied out of the file by reading it; tensors stay
+  /// in the mapping, and whoever shortens a file kills those that touch what was there with
+  /// SIGBUS. `checkUnchanged` tells of what happened before they do.
   static std::shared_ptr<Archive> open(const std::string &path, const Limits &limits = {});
 
   /// The archive in `size` bytes from `data`, which stay as they are until `release` (which may
@@ -98,6 +103,7 @@ public:
 
   Archive(const Archive &) = delete;
   Archive &operator=(const Archive &) = delete;
+  ~Archive();
 
   const std::string &name() const { return name_; }
   /// The folder that holds the records.
@@ -122,24 +128,33 @@ public:
   /// A record's bytes once more, for whoever wants to own them, with their checksum compared.
   std::string copy(const Record &record) const;
 
+  /// Throws if the file has another size or time of modification than when it was opened.
+  void checkUnchanged() const;
+
   /// Throws an ArchiveError about the record of this name, or about the archive if it is empty.
   [[noreturn]] void fail(std::string_view record, const std::string &message) const;
 
 private:
+  class File;
+
   Archive(std::shared_ptr<const void> owner, const char *bytes, std::size_t size, Limits limits,
-          std::string name);
+          std::string name, std::unique_ptr<File> file);
 
   void readDirectory();
   void readLocalHeader(const std::string &fullName, std::uint64_t header, std::uint64_t directory,
                        std::uint16_t flags, Record &record) const;
   void inflate(const Record &record, char *to) const;
   void compareChecksum(const Record &record, const void *data) const;
+  /// Copies a record's bytes as they are stored.
+  void readStored(const Record &record, char *to) const;
 
   std::shared_ptr<const void> owner_;
   const char *bytes_;
   std::size_t size_;
   Limits limits_;
   std::string name_;
+  /// Null for what is in memory.
+  std::unique_ptr<File> file_;
   std::string folder_;
   std::vector<Record> records_;
   std::unordered_map<std::string_view, std::size_t> index_;

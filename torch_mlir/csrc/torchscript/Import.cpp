@@ -8,6 +8,7 @@
 #include "torchscript/Builder.h"
 #include "torchscript/DeepStack.h"
 #include "torchscript/Functions.h"
+#include "torchscript/Load.h"
 #include "torchscript/Locations.h"
 #include "torchscript/Schemas.h"
 #include "torchscript/Types.h"
@@ -23,6 +24,8 @@
 #include <exception>
 #include <mutex>
 #include <utility>
+
+#include <pthread.h>
 
 namespace torch_mlir::torchscript {
 
@@ -74,16 +77,21 @@ private:
   MlirModule module;
 };
 
-/// libtorch's registries and compilation units are the process's.
+/// libtorch's registries and compilation units are the process's. Whoever forks waits for the
+/// end of an import, so that the child has them whole, and none of their locks held.
 std::mutex &getMutex() {
-  static auto *mutex = new std::mutex();
+  static std::mutex *mutex = [] {
+    static auto *made = new std::mutex();
+    pthread_atfork([] { made->lock(); }, [] { made->unlock(); }, [] { made->unlock(); });
+    return made;
+  }();
   return *mutex;
 }
 
 torch::jit::Module load(const std::shared_ptr<Archive> &archive, const std::string &row,
                         const std::vector<std::string> &schemas) {
   selectSchemas(row, schemas);
-  return loadModule(adapter(archive));
+  return loadArchive(archive);
 }
 
 /// Loads with the operators of the newest row that has all that the archive calls.
@@ -147,6 +155,7 @@ MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archi
     diagnostics.clear();
     if (!mlirOperationVerify(mlirModuleGetOperation(module.get())))
       throw ImportError("the module that was made isn't valid: " + diagnostics.getText());
+    archive->checkUnchanged();
     return module.release();
   } catch (const ImportError &problem) {
     throw ImportError(name + ": " + problem.what(), problem.getLine());
@@ -172,6 +181,12 @@ MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &ar
   MlirModule module{nullptr};
   onDeepStack([&] { module = importHere(context, archive, name, options, warnings); });
   return module;
+}
+
+std::vector<std::string> getSchemas(const std::string &row) {
+  std::lock_guard<std::mutex> lock(getMutex());
+  selectSchemas(row);
+  return registeredSchemas();
 }
 
 } // namespace torch_mlir::torchscript

@@ -44,6 +44,9 @@ MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &ar
                          const std::string &name, const Options &options,
                          std::vector<std::string> &warnings);
 
+/// What `registeredSchemas` tells of a row.
+std::vector<std::string> getSchemas(const std::string &row);
+
 } // namespace torch_mlir::torchscript
 
 #endif // TORCH_MLIR_TORCHSCRIPT_IMPORT_H

@@ -3,10 +3,19 @@
 
 #include "LoadingCode.h"
 
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/pass_manager.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,20 +30,44 @@ using torch::jit::Stack;
 
 thread_local LoadingBudget *current = nullptr;
 
+/// Of text and tensors, how many bytes are one step; for what compares each part of one text with
+/// each of another, how many pairs; and how long a step takes.
+constexpr std::uint64_t bytesPerStep = 8;
+constexpr std::uint64_t pairsPerStep = 4096;
+constexpr std::uint64_t nanosecondsPerStep = 1000;
+
+/// Bytes for each byte of what isn't a tensor's: text is copied, parsed and compiled.
+constexpr std::uint64_t bytesPerByte = 64;
+
+struct OutOfBudget : std::bad_alloc {
+  const char *what() const noexcept override { return "out of memory for loading the archive"; }
+};
+
+bool endsWith(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
 /// Spends a step for each value that is reached from `value`, as often as it is reached: printing
-/// and comparing don't see that values are shared.
-void spendValues(const IValue &value) {
+/// and comparing don't see that values are shared. Gives the bytes of all text.
+std::uint64_t spendValues(const IValue &value) {
+  if (value.isInt() || value.isDouble() || value.isBool() || value.isNone()) {
+    LoadingBudget::spend(1);
+    return 0;
+  }
+  std::uint64_t text = 0;
   std::vector<IValue> rest{value};
   while (!rest.empty()) {
     IValue next = std::move(rest.back());
     rest.pop_back();
     LoadingBudget::spend(1);
     if (next.isString()) {
-      LoadingBudget::spend(next.toStringRef().size() / 8);
+      text += next.toStringRef().size();
+      LoadingBudget::spend(next.toStringRef().size() / bytesPerStep);
     } else if (next.isList()) {
       LoadingBudget::spend(next.toListRef().size());
       for (const IValue &element : next.toListRef())
-        rest.push_back(element);
+        if (element.isPtrType() || element.isTensor())
+          rest.push_back(element);
     } else if (next.isTuple()) {
       for (const IValue &element : next.toTupleRef().elements())
         rest.push_back(element);
@@ -43,108 +76,71 @@ void spendValues(const IValue &value) {
         rest.push_back(item.key());
         rest.push_back(item.value());
       }
-    } else if (next.isTensor() && next.toTensor().defined()) {
-      LoadingBudget::spend(next.toTensor().storage().nbytes() / 8);
+    } else if (next.isTensor() && next.toTensor().defined() && next.toTensor().has_storage()) {
+      LoadingBudget::spend(next.toTensor().storage().nbytes() / bytesPerStep);
     }
   }
+  return text;
 }
 
-/// Spends as many steps as all sizes and numbers multiplied, e.g. for `[0] * n`.
-void spendProduct(const std::vector<IValue> &values) {
-  std::uint64_t product = 1;
-  auto multiply = [&](std::uint64_t by) {
-    if (__builtin_mul_overflow(product, std::max<std::uint64_t>(by, 1), &product))
-      product = std::numeric_limits<std::uint64_t>::max();
+void spendProduct(std::uint64_t a, std::uint64_t b, std::uint64_t perStep) {
+  std::uint64_t product;
+  if (__builtin_mul_overflow(a, b, &product))
+    product = UINT64_MAX;
+  LoadingBudget::spend(product / perStep);
+}
+
+/// Whether an operator takes a text and gives one.
+bool makesText(const c10::FunctionSchema &schema) {
+  auto isText = [](const c10::Argument &argument) {
+    return argument.type()->kind() == c10::TypeKind::StringType;
   };
-  for (const IValue &value : values) {
-    if (value.isInt()) {
-      multiply(static_cast<std::uint64_t>(std::max<std::int64_t>(value.toInt(), 1)));
-    } else if (value.isString()) {
-      multiply(value.toStringRef().size() + 1);
-    } else if (value.isIntList()) {
-      // A list of sizes, or one that is repeated.
-      std::uint64_t length = value.toListRef().size();
-      for (const IValue &size : value.toListRef())
-        if (size.isInt())
-          multiply(static_cast<std::uint64_t>(std::max<std::int64_t>(size.toInt(), 1)));
-      multiply(length);
-    } else if (value.isList()) {
-      multiply(value.toListRef().size());
-    }
-  }
-  LoadingBudget::spend(product);
+  return std::any_of(schema.returns().begin(), schema.returns().end(), isText) &&
+         std::any_of(schema.arguments().begin(), schema.arguments().end(), isText);
 }
 
-std::vector<IValue> popAll(Stack &stack) {
-  auto count = static_cast<std::size_t>(torch::jit::pop(stack).toInt());
-  std::vector<IValue> values = torch::jit::pop(stack, count);
-  return values;
+/// The time that this thread was running.
+std::uint64_t nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 const char *const stepName = "torch_mlir::spend_step";
-const char *const valuesName = "torch_mlir::spend_values";
-const char *const productName = "torch_mlir::spend_product";
 
-/// The operators that `boundedCopy` puts into graphs.
-void registerOperators() {
-  static torch::jit::RegisterOperators operators({
-      torch::jit::Operator(
-          std::string(stepName) + "() -> ()", [](Stack &) { LoadingBudget::spend(1); },
-          c10::AliasAnalysisKind::CONSERVATIVE),
-      torch::jit::Operator(
-          std::string(valuesName) + "(...) -> ()",
-          [](Stack &stack) {
-            for (const IValue &value : popAll(stack))
-              spendValues(value);
-          },
-          c10::AliasAnalysisKind::CONSERVATIVE),
-      torch::jit::Operator(
-          std::string(productName) + "(...) -> ()",
-          [](Stack &stack) { spendProduct(popAll(stack)); }, c10::AliasAnalysisKind::CONSERVATIVE),
-  });
-}
+torch::jit::RegisterOperators stepOperator({torch::jit::Operator(
+    std::string(stepName) + "() -> ()", [](Stack &) { LoadingBudget::spend(1); },
+    c10::AliasAnalysisKind::CONSERVATIVE)});
 
-/// Operators that make more than they are given.
-bool multiplies(std::string_view name) {
-  for (std::string_view other :
-       {"aten::mul", "aten::mul_", "aten::ljust", "aten::rjust", "aten::center", "aten::zfill",
-        "aten::expandtabs", "aten::replace", "aten::join", "prim::rangelist", "aten::empty",
-        "aten::empty_strided", "aten::new_empty", "aten::zeros", "aten::ones", "aten::full",
-        "aten::pow", "aten::__lshift__"})
-    if (name == other)
-      return true;
-  return false;
-}
-
-void bound(Graph &graph, Block *block) {
+void countTurns(Graph &graph, Block *block) {
+  block->prependNode(graph.create(torch::jit::Symbol::fromQualString(stepName), 0));
   for (Node *node : block->nodes()) {
+    // In another thread, which nothing bounds.
+    if (current && node->kind() == torch::jit::prim::fork)
+      throw std::runtime_error("the archive's code forks while it is loaded");
     for (Block *inner : node->blocks())
-      bound(graph, inner);
-    if (node->kind() == torch::jit::prim::Loop) {
-      Block *body = node->blocks().at(0);
-      body->prependNode(graph.create(torch::jit::Symbol::fromQualString(stepName), 0));
-      continue;
-    }
-    std::string name = node->kind().toQualString();
-    // The rest is done by the interpreter, in no more time than the code is long.
-    bool isOperator = !node->kind().is_prim() || name == "prim::rangelist" || name == "prim::Print";
-    if (!isOperator || node->inputs().empty())
-      continue;
-    auto insert = [&](const char *operation) {
-      Node *spending =
-          graph.create(torch::jit::Symbol::fromQualString(operation), node->inputs(), 0);
-      spending->setSourceRange(node->sourceRange());
-      spending->insertBefore(node);
-    };
-    if (multiplies(name))
-      insert(productName);
-    insert(valuesName);
+      countTurns(graph, inner);
   }
 }
 
+/// Executors run the registered passes on their copies of the graphs that they interpret.
+const torch::jit::RegisterPostPass countingPass([](std::shared_ptr<Graph> &graph) {
+  countTurns(*graph, graph->block());
+});
+
 } // namespace
 
-LoadingBudget::LoadingBudget(const Limits &limits) : left_(limits.loadingSteps), outer_(current) {
+LoadingBudget::LoadingBudget(const Archive &archive)
+    : archive_(archive), steps_(archive.limits().loadingSteps),
+      bytes_(archive.limits().loadingBytes), outer_(current) {
+  for (const Archive::Record &record : archive.records()) {
+    if (endsWith(record.name, ".py") || endsWith(record.name, "pkl"))
+      bytes_ += bytesPerByte * record.size;
+    // What it is inflated from.
+    if (record.deflated)
+      bytes_ += record.storedSize;
+  }
   current = this;
 }
 
@@ -153,19 +149,66 @@ LoadingBudget::~LoadingBudget() { current = outer_; }
 void LoadingBudget::spend(std::uint64_t steps) {
   if (!current)
     return;
-  if (steps > current->left_) {
-    current->left_ = 0;
-    throw ArchiveError("the archive's code does more while it is loaded than the limit of steps "
-                       "allows");
+  if (steps > current->steps_ || current->exceeded_) {
+    current->steps_ = 0;
+    if (!current->exceeded_)
+      current->exceeded_ = "loading_steps";
+    throw std::runtime_error("the archive's code does too much while it is loaded");
   }
-  current->left_ -= steps;
+  current->steps_ -= steps;
 }
 
-std::shared_ptr<Graph> boundedCopy(const std::shared_ptr<Graph> &graph) {
-  registerOperators();
-  std::shared_ptr<Graph> copy = graph->copy();
-  bound(*copy, copy->block());
-  return copy;
+void LoadingBudget::allocate(std::size_t bytes) {
+  if (!current)
+    return;
+  if (bytes > current->bytes_) {
+    if (!current->exceeded_)
+      current->exceeded_ = "loading_bytes";
+    throw OutOfBudget();
+  }
+  current->bytes_ -= bytes;
+}
+
+void LoadingBudget::fail(const std::string &context) const {
+  archive_.fail({}, std::string("loading it takes more than the limit '") + exceeded_ +
+                        "' allows" + (context.empty() ? "" : ": ") + context);
+}
+
+void runBounded(const std::function<void(Stack &)> &operation, const c10::FunctionSchema &schema,
+                Stack &stack) {
+  LoadingBudget *budget = current;
+  if (!budget) {
+    operation(stack);
+    return;
+  }
+  std::size_t inputs = schema.arguments().size();
+  // The number of the arguments is the last of them.
+  if (schema.is_vararg() && !stack.empty() && stack.back().isInt() && stack.back().toInt() >= 0)
+    inputs = static_cast<std::size_t>(stack.back().toInt()) + 1;
+  std::uint64_t text = 0;
+  auto values = torch::jit::last(stack, std::min(inputs, stack.size()));
+  for (const IValue &value : values) {
+    std::uint64_t more = spendValues(value);
+    // Searching takes the product.
+    spendProduct(text, more, pairsPerStep);
+    text += more;
+  }
+  // What makes a text of a text and numbers may fill it up to them.
+  if (makesText(schema))
+    for (const IValue &value : values)
+      if (value.isInt() && value.toInt() > 0) {
+        LoadingBudget::spend(static_cast<std::uint64_t>(value.toInt()) / bytesPerStep);
+        spendProduct(text, static_cast<std::uint64_t>(value.toInt()), pairsPerStep);
+      }
+  // Time shows what sizes don't, e.g. a factorial's. It is spent if the operator throws, too.
+  struct Timer {
+    LoadingBudget &budget;
+    std::uint64_t start = nanoseconds();
+    explicit Timer(LoadingBudget &budget) : budget(budget) {}
+    ~Timer() { budget.steps_ -= std::min(budget.steps_, elapsed()); }
+    std::uint64_t elapsed() const { return (nanoseconds() - start) / nanosecondsPerStep; }
+  } timer(*budget);
+  operation(stack);
 }
 
 } // namespace torch_mlir::torchscript

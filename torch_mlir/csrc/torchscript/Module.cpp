@@ -38,15 +38,24 @@ namespace {
 /// The class of the exception that is raised; it lives as long as the process.
 PyObject *importErrorClass = nullptr;
 
+/// A text of ours or of an archive's, which need not be UTF-8.
+nb::object toPython(const std::string &text) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 /// Raises an ImportError of Python's for one of ours: the message, and where in the user's source
 /// as (file, line, function).
 void raiseImportError(const ImportError &problem) {
-  nb::object error = nb::steal(PyObject_CallFunction(importErrorClass, "s", problem.what()));
+  nb::object message = toPython(problem.what());
+  if (!message.is_valid())
+    return;
+  nb::object error = nb::steal(PyObject_CallOneArg(importErrorClass, message.ptr()));
   if (!error.is_valid())
     return;
   nb::object location = nb::none();
   if (const auto &line = problem.getLine())
-    location = nb::make_tuple(line->file, line->line, line->function);
+    location = nb::make_tuple(toPython(line->file), line->line, toPython(line->function));
   error.attr("location") = location;
   PyErr_SetObject(importErrorClass, error.ptr());
 }
@@ -107,6 +116,10 @@ Limits getLimits(const nb::kwargs &given) {
       set(limits.sourceBlockDepth);
     else if (name == "source_recursion")
       set(limits.sourceRecursion);
+    else if (name == "loading_steps")
+      set(limits.loadingSteps);
+    else if (name == "loading_bytes")
+      set(limits.loadingBytes);
     else
       throw nb::value_error(("there is no limit '" + name + "'").c_str());
   }
@@ -175,13 +188,20 @@ nb::object importFrom(const nb::object &context, const nb::object &source,
                                : nb::cast<std::string>(nb::str(source));
   std::shared_ptr<Archive> archive = openArchive(source, own, getLimits(limits));
   std::vector<std::string> warnings;
-  MlirModule module = importArchive(mlirContext, archive, own, options, warnings);
+  MlirModule module{nullptr};
+  {
+    // Python goes on meanwhile. It has to where another thread forks: it holds the lock then, and
+    // waits for the end of this.
+    nb::gil_scoped_release released;
+    module = importArchive(mlirContext, archive, own, options, warnings);
+  }
   nb::object made = nb::steal(mlirPythonModuleToCapsule(module));
   nb::object result = nb::module_::import_(MAKE_MLIR_PYTHON_QUALNAME("ir"))
                           .attr("Module")
                           .attr(MLIR_PYTHON_CAPI_FACTORY_ATTR)(made);
   for (const std::string &warning : warnings) {
-    if (PyErr_WarnEx(PyExc_UserWarning, (own + ": " + warning).c_str(), 1))
+    nb::object message = toPython(own + ": " + warning);
+    if (!message.is_valid() || PyErr_WarnFormat(PyExc_UserWarning, 1, "%U", message.ptr()))
       throw nb::python_error();
   }
   return result;
@@ -236,7 +256,10 @@ NB_MODULE(_jit_ir_importer, module) {
              "`inflated_bytes`); what pickles hold (`pickle_values`, `pickle_depth`, "
              "`pickle_unshared_values`); bytes of tensors that have to be copied "
              "(`expanded_tensor_bytes`); TorchScript's text (`source_bytes`, "
-             "`source_expression_depth`, `source_block_depth`, `source_recursion`). "
+             "`source_expression_depth`, `source_block_depth`, `source_recursion`); what code runs "
+             "while the archive is loaded, in `__setstate__` methods, default arguments and on "
+             "constants (`loading_steps`: calls, turns of loops, values looked at, microseconds "
+             "in operators; `loading_bytes`: allocated in large pieces). "
              "`checksum_tensors` compares the checksums of tensors too.\n\n"
              "Raises ImportError; ValueError where there is no such row, mode or limit.");
   module.def(
@@ -251,9 +274,8 @@ NB_MODULE(_jit_ir_importer, module) {
   module.def(
       "operators",
       [](const std::string &row) {
-        selectSchemas(row);
         nb::list schemas;
-        for (const std::string &schema : registeredSchemas())
+        for (const std::string &schema : getSchemas(row))
           schemas.append(schema);
         return schemas;
       },

@@ -7,6 +7,7 @@
 
 #include "torchscript/Schemas.h"
 
+#include "torchscript/LoadingCode.h"
 #include "torchscript/Quantized.h"
 
 #include <ATen/core/class_type.h>
@@ -94,13 +95,19 @@ bool isWordCharacter(char c) {
          c == '.' || c == ':';
 }
 
+/// Whether an operator is one that we put into graphs (see LoadingCode.cpp).
+bool isOurs(std::string_view operatorName) {
+  constexpr std::string_view space = "torch_mlir::";
+  return operatorName.substr(0, space.size()) == space;
+}
+
 /// Runs an operator that no code here registers with the JIT.
 void runThroughDispatcher(const FunctionSchema &schema, torch::jit::Stack &stack) {
   auto handle = c10::Dispatcher::singleton().findSchema(schema.operator_name());
   // Whatever is defined has kernels (see defineKernels).
   if (handle && sameTypes(schema.arguments(), handle->schema().arguments()) &&
       sameTypes(schema.returns(), handle->schema().returns())) {
-    handle->callBoxed(stack);
+    runBounded([&](torch::jit::Stack &arguments) { handle->callBoxed(arguments); }, schema, stack);
     return;
   }
   if (makeObject(schema, stack))
@@ -400,10 +407,12 @@ private:
       return found->second;
     std::string_view operatorName = symbol.toQualString();
     std::vector<Overload> *overloads = read(operatorName);
-    // Names that no row has come from archives: they aren't kept.
-    if (!overloads)
-      return none;
     sortLinked();
+    // Names that no row has come from archives: they aren't kept. Our own are no row's.
+    if (!overloads) {
+      auto ours = sorted.find(symbol);
+      return ours != sorted.end() && isOurs(operatorName) ? ours->second : none;
+    }
     Operators operators;
     for (Overload &overload : *overloads) {
       if (row < overload.first || row > overload.last)
@@ -427,7 +436,24 @@ private:
     if (linked != sorted.end())
       for (const OperatorPtr &candidate : linked->second)
         if (sameSchema(candidate->schema(), op->schema()))
-          return candidate;
+          return bounded(text, candidate);
+    return op;
+  }
+
+  /// An operator that code registered, within what running an archive's code may cost.
+  OperatorPtr bounded(const std::string &text, const OperatorPtr &linked) {
+    // What depends on a node is libtorch's own, and as large as what it is given.
+    if (!linked->hasOperation())
+      return linked;
+    auto op = std::make_shared<Operator>(
+        readable(text),
+        [linked, operation = linked->getOperation()](torch::jit::Stack &stack) mutable {
+          runBounded([&](torch::jit::Stack &arguments) { operation(arguments); },
+                     linked->schema(), stack);
+        },
+        linked->aliasAnalysisKind());
+    // Reads it, while the mutex is held.
+    op->schema();
     return op;
   }
 

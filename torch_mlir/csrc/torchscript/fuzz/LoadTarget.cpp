@@ -1,19 +1,25 @@
 // Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is fuzzed: an archive is loaded, and all that an import looks at is looked at. Exceptions
-// are what should come of bad archives; anything else ends the process.
+// What libFuzzer runs: an archive is loaded, and all that an import looks at is looked at.
+// Exceptions are what should come of bad archives; anything else ends the process.
 
 #include "../Archive.h"
+#include "../DeepStack.h"
+#include "../Load.h"
+#include "../Schemas.h"
+#include "../Versions.h"
+#include "Mutator.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/serialization/import.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -30,6 +36,8 @@ Limits fuzzLimits() {
   limits.pickleUnsharedValues = 1 << 20;
   limits.expandedTensorBytes = 64 << 20;
   limits.sourceBytes = 4 << 20;
+  limits.loadingSteps = 1 << 16;
+  limits.loadingBytes = 64 << 20;
   return limits;
 }
 
@@ -90,12 +98,13 @@ void look(const torch::jit::Block *block, std::size_t &size) {
 
 } // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+namespace {
+
+void loadAndLook(const std::uint8_t *data, std::size_t size) {
   try {
+    selectSchemas(schemaRows().back());
     auto archive = Archive::fromMemory(data, size, {}, fuzzLimits());
-    torch::jit::ExtraFilesMap extra;
-    torch::jit::Module module =
-        torch::jit::load(adapter(archive), c10::Device(c10::kCPU), extra, true);
+    torch::jit::Module module = loadArchive(archive);
     archive.reset();
     std::unordered_set<const void *> seen;
     look(module._ivalue(), seen);
@@ -114,5 +123,41 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     // Errors are looked at, too.
     sink = static_cast<unsigned>(error.what()[0]);
   }
+}
+
+} // namespace
+
+/// In a thread as an import's.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+  static IgnoredWarnings *ignored = new IgnoredWarnings;
+  (void)ignored;
+  onDeepStack([&] { loadAndLook(data, size); });
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t *data, std::size_t size, std::size_t largest);
+
+/// libFuzzer's own changes, which know what the code compares with, are made to records.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t *data, std::size_t size,
+                                               std::size_t largest, unsigned seed) {
+  // What was mutated lately, to take pieces from.
+  static std::vector<std::string> pool;
+  constexpr std::size_t pooled = 64;
+  fuzz::Random random(seed);
+  std::string given(reinterpret_cast<const char *>(data), size);
+  if (pool.size() < pooled)
+    pool.push_back(given);
+  else if (random() % 16 == 0)
+    pool[random() % pooled] = given;
+  std::string changed = fuzz::mutate(given, pool, random, [](std::string &bytes) {
+    std::size_t old = bytes.size();
+    bytes.resize(old + 64);
+    bytes.resize(LLVMFuzzerMutate(reinterpret_cast<std::uint8_t *>(bytes.data()), old,
+                                  bytes.size()));
+  });
+  // A part of an archive is none.
+  if (changed.size() > largest)
+    return size;
+  std::memcpy(data, changed.data(), changed.size());
+  return changed.size();
 }

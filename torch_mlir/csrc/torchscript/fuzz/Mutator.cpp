@@ -361,7 +361,33 @@ void mutateText(std::string &text, const std::string &other, Random &random) {
                                                   "tuple(",
                                                   "sorted(",
                                                   "print(",
-                                                  "super("};
+                                                  "super(",
+                                                  "torch.append(",
+                                                  "torch.insert(",
+                                                  "torch.sort(",
+                                                  "torch.sorted(",
+                                                  "torch.remainder(",
+                                                  "torch.floordiv(",
+                                                  "torch.factorial(",
+                                                  "torch.replace(",
+                                                  "torch.rsplit(",
+                                                  "torch.slice(",
+                                                  "torch.ljust(",
+                                                  "torch.format(",
+                                                  "torch.join(",
+                                                  "torch.empty(",
+                                                  "torch.mul(",
+                                                  "torch.copy(",
+                                                  "torch.pop(",
+                                                  "torch.clear(",
+                                                  "unchecked_cast(",
+                                                  "uninitialized(",
+                                                  "fork(",
+                                                  "9223372036854775807",
+                                                  "-1",
+                                                  "while True:\n",
+                                                  "for i in range(",
+                                                  "self.k = state\n"};
   switch (below(random, 7)) {
   case 0:
     mutateBytes(text, other, random);
@@ -457,8 +483,8 @@ bool endsWith(const std::string &name, std::string_view suffix) {
 
 } // namespace
 
-std::string mutate(const std::string &seed, const std::vector<std::string> &others,
-                   Random &random) {
+std::string mutate(const std::string &seed, const std::vector<std::string> &others, Random &random,
+                   const BytesMutator &changeBytes) {
   std::string folder, otherFolder;
   std::vector<Record> records, otherRecords;
   std::size_t times = std::size_t(1) << below(random, 4);
@@ -491,6 +517,10 @@ std::string mutate(const std::string &seed, const std::vector<std::string> &othe
     return {found.empty() ? nullptr : pick(random, found),
             foundOther.empty() ? std::string() : pick(random, foundOther)};
   };
+  if (changeBytes && !records.empty() && oneIn(random, 3)) {
+    changeBytes(records[below(random, records.size())].bytes);
+    return pack(folder, records, random).substr(0, 4 * largest);
+  }
   std::size_t what = below(random, 20);
   for (std::size_t i = 0; i < times && !records.empty(); ++i) {
     if (what < 7) {

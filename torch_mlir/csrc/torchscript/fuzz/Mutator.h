@@ -9,6 +9,7 @@
 #define TORCH_MLIR_TORCHSCRIPT_FUZZ_MUTATOR_H
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,8 +18,13 @@ namespace torch_mlir::torchscript::fuzz {
 
 using Random = std::mt19937_64;
 
-/// A changed copy of `seed`. `others` is where pieces come from.
-std::string mutate(const std::string &seed, const std::vector<std::string> &others, Random &random);
+/// Changes some bytes, whatever they are.
+using BytesMutator = std::function<void(std::string &)>;
+
+/// A changed copy of `seed`. `others` is where pieces come from. `mutateBytes`, which may be empty,
+/// is another way to change a record than those here.
+std::string mutate(const std::string &seed, const std::vector<std::string> &others, Random &random,
+                   const BytesMutator &mutateBytes = {});
 
 } // namespace torch_mlir::torchscript::fuzz
 
