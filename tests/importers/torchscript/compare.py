@@ -62,7 +62,9 @@ class _Loaded:
 
     def __init__(self, archive: bytes) -> None:
         self.unit = torch._C.CompilationUnit()
-        self.root = torch._C.import_ir_module_from_buffer(self.unit, archive, None, {}, False)
+        self.root = torch._C.import_ir_module_from_buffer(
+            self.unit, archive, torch.device("cpu"), {}, False
+        )
         self.classes = {kind.name: kind for kind in _class_definitions(archive)}
 
     def function(self, name: str) -> Any:

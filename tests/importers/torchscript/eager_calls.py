@@ -22,7 +22,7 @@ def hold(case: Case, archive: bytes, call: Call, *, flat: bool = False) -> None:
     `call` takes a method's name and all of its arguments, default ones included. Of functions on
     values (`flat`) what the results' containers hold is compared, and not what they write to.
     """
-    loaded = torch.jit.load(io.BytesIO(archive))
+    loaded = torch.jit.load(io.BytesIO(archive), map_location="cpu")
     for method, runs in case.calls.items():
         schema = loaded._c._get_method(method).schema
         for run in runs:
@@ -48,7 +48,7 @@ def _leaves(results: Any) -> list[Any]:
 
 def inputs_of(case: Case, archive: bytes) -> dict[str, list[Any]]:
     """By method, what the arguments of its first call are: tensors, and None for the others."""
-    loaded = torch.jit.load(io.BytesIO(archive))
+    loaded = torch.jit.load(io.BytesIO(archive), map_location="cpu")
     inputs = {}
     for method, runs in case.calls.items():
         schema = loaded._c._get_method(method).schema

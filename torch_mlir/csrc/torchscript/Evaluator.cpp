@@ -400,6 +400,8 @@ MlirValue Evaluator::constant(const IValue &value) {
 }
 
 MlirValue Evaluator::materialize(const IValue &value, const TypePtr &type) {
+  if (value.isEnum())
+    throw Unsupported("which value of an enumeration it is isn't known before the program runs");
   if (const Leaf *leaf = getLeaf(value))
     return read(*leaf);
   if (value.isTensor())

@@ -2,6 +2,7 @@
 """What a TorchScript test archive is: a program, and arguments to call its methods with."""
 
 import io
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,7 @@ class Case:
         refused: what the importer's error says, where importing it as it is has to fail.
         functional: whether it has a form on values; otherwise what the error is about.
         seeded: its results are random numbers, equal for equal seeds.
+        device: where its tensors lie by what the archive says.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Case:
     refused: str | None = None
     functional: bool | str = True
     seeded: bool = False
+    device: str = "cpu"
     extra_files: dict[str, str] = field(default_factory=dict)
 
     def unavailable(self) -> str | None:
@@ -62,7 +65,26 @@ class Case:
         torch.manual_seed(0)
         buffer = io.BytesIO()
         torch.jit.save(self.make(), buffer, _extra_files=dict(self.extra_files))
-        return buffer.getvalue()
+        return moved(buffer.getvalue(), self.device)
+
+
+def moved(archive: bytes, device: str) -> bytes:
+    """An archive as a machine with that device writes it: a storage's pickle names the device."""
+    if device == "cpu":
+        return archive
+
+    def text(value: str) -> bytes:
+        # The opcode BINUNICODE, see pickletools.
+        return b"X" + len(value).to_bytes(4, "little") + value.encode()
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(buffer, "w") as new:
+        for record in old.infolist():
+            data = old.read(record)
+            if record.filename.endswith(".pkl"):
+                data = data.replace(text("cpu"), text(device))
+            new.writestr(record.filename, data)
+    return buffer.getvalue()
 
 
 def _register(case: Case) -> None:

@@ -110,6 +110,32 @@ class NamedTuples(Module):
         return moved, Boxed(moved, torch.ones(1)), moved.x, p.label, y, p[0], (x, label)
 
 
+@scripted((torch.ones(2),))
+class NamedTuplesInContainers(Module):
+    points: list[Point]
+    boxes: dict[str, Boxed]
+    last: Optional[Boxed]
+
+    def __init__(self):
+        super().__init__()
+        self.points = [Point(1, 0.5), Point(2, 1.5, "b")]
+        self.boxes = {"one": Boxed(Point(3, 2.5), torch.ones(2))}
+        self.last = None
+
+    def forward(self, x: Tensor):
+        box = self.boxes["one"]
+        last = self.last
+        total = 0
+        for point in self.points:
+            total += point.x
+            label = point.label
+            if label is not None:
+                total += len(label)
+        if last is not None:
+            box = last
+        return box.weights * x + box.point.x, total, self.points[-1].y, self.points
+
+
 @scripted(("b",), ("z",), functional="aten::_set_item.str")
 class DictOfStrings(Module):
     def __init__(self):

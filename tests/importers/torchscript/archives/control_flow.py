@@ -222,6 +222,25 @@ class TasksOfModules(Module):
         return total
 
 
+def nested(x: Tensor, depth: int) -> Tensor:
+    task = torch.jit.fork(doubled, x)
+    return torch.jit.wait(task) + depth
+
+
+@scripted((torch.ones(2),))
+class TasksInContainers(Module):
+    """Futures in tuples and dicts, as arguments, and tasks that tasks begin."""
+
+    def later(self, task: torch.jit.Future[Tensor], x: Tensor) -> Tensor:
+        return torch.jit.wait(task) * x
+
+    def forward(self, x: Tensor) -> Tensor:
+        pair = (torch.jit.fork(nested, x, 2), torch.jit.fork(nested, x + 1, 3))
+        named: dict[str, torch.jit.Future[Tensor]] = {"a": torch.jit.fork(doubled, x)}
+        first, second = pair
+        return self.later(first, x) + torch.jit.wait(second) + torch.jit.wait(named["a"])
+
+
 @scripted((torch.ones(2),))
 class WithoutGradients(Module):
     def forward(self, x: Tensor) -> Tensor:

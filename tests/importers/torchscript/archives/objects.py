@@ -386,3 +386,64 @@ class ValuesOfClasses(Module):
             found = table["p"]
         assert found is not None
         return found.swapped(), table["p"].a
+
+
+@scripted((torch.ones(2),))
+class InterfacesInTurn(Module):
+    """Two modules of different classes behind one interface, one of them in two places."""
+
+    one: Transform
+    other: Transform
+
+    def __init__(self):
+        super().__init__()
+        self.one = torch.jit.script(Negate())
+        self.other = torch.jit.script(Scale(3.0))
+        self.same = self.other
+
+    def apply(self, transform: Transform, x: Tensor) -> Tensor:
+        return transform.forward(x)
+
+    def forward(self, x: Tensor):
+        return self.apply(self.one, x), self.apply(self.other, x), self.same(x)
+
+
+class Counts(Module):
+    def __init__(self, pair: Pair):
+        super().__init__()
+        self.pair = pair
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pair.swapped() + x
+
+
+@scripted((torch.ones(2),))
+class ObjectInTwoModules(Module):
+    """What one submodule writes to an object, the other reads."""
+
+    def __init__(self):
+        super().__init__()
+        pair = Pair(1, torch.ones(2))
+        self.one = Counts(pair)
+        self.two = Counts(pair)
+
+    def forward(self, x: Tensor):
+        return self.one(x), self.two(x), self.one(x)
+
+
+@scripted((torch.ones(2),))
+class SharedThroughContainers(Module):
+    """A module that is shared by a list, a dict and a module, and its parameter by an attribute."""
+
+    def __init__(self):
+        super().__init__()
+        shared = torch.jit.script(Scale(2.0))
+        self.list = ModuleList([shared, Scale(3.0), shared])
+        self.named = ModuleDict({"shared": shared})
+        self.inner = Sequential(shared, Sequential(shared))
+        self.weight = shared.weight
+
+    def forward(self, x: Tensor):
+        for layer in self.list:
+            x = layer(x)
+        return self.named["shared"](self.inner(x)) + self.weight

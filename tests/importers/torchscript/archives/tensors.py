@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from .cases import case, scripted, traced
+from .cases import case, frozen, scripted, traced
 
 # Dtype, and the first PyTorch that saves it.
 _DTYPES = {
@@ -249,3 +249,22 @@ def _constant_containers():
 def _conjugate_view():
     """The bit that says conjugate is not saved: the elements are."""
     return torch.jit.script(Held(torch.tensor([1.0 + 2.0j, 3.0 - 1.0j]).conj().resolve_conj()))
+
+
+class OnDevice(Module):
+    """Parameters, buffers, attributes and, once it is frozen, constants."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = Parameter(torch.arange(6.0).reshape(2, 3))
+        self.register_buffer("shift", torch.ones(2, dtype=torch.float64))
+        self.parts = [torch.zeros(2), torch.tensor([0.5, -0.5])]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weight @ x + self.shift + self.parts[1]
+
+
+for device in ("cuda:0", "cuda:3", "mps"):
+    name = f"SavedOn_{device.replace(':', '_')}"
+    scripted((torch.ones(3),), name=name, device=device)(OnDevice)
+    frozen(name)

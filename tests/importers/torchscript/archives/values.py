@@ -149,6 +149,30 @@ class Enums(Module):
         return x * chosen.value, chosen.name, self.unit.value, chosen == self.colour
 
 
+@scripted((1,), (2,), functional="aten::__getitem__.t")
+class EnumsInContainers(Module):
+    units: list[Unit]
+    fallback: Optional[Colour]
+
+    def __init__(self):
+        super().__init__()
+        self.units = [Unit.SECOND, Unit.METRE, Unit.SECOND]
+        self.pair = (Colour.BLUE, 1)
+        self.fallback = None
+
+    def forward(self, n: int):
+        unit = self.units[n]
+        found: dict[str, Weight] = {"light": Weight.LIGHT, "heavy": Weight.HEAVY}
+        chosen = self.fallback
+        if chosen is None:
+            chosen = self.pair[0]
+        metres = 0
+        for each in self.units:
+            if each == Unit.METRE:
+                metres += 1
+        return unit.name, found["heavy"].value, chosen.value, metres, unit != Unit.METRE
+
+
 @scripted((torch.ones(2), None), (torch.ones(2), torch.full((2,), 3.0)))
 class OptionalTensor(Module):
     def forward(self, x: Tensor, bias: Optional[Tensor] = None):
