@@ -612,6 +612,22 @@ void Archive::compareChecksum(const Record &record, const void *data) const {
                       "is damaged");
 }
 
+void Archive::noteDtype(const Record &record, int dtype) const {
+  std::lock_guard<std::mutex> guard(mutex_);
+  dtypes_[&record] = dtype;
+}
+
+int Archive::getDtype(const void *data) const {
+  std::lock_guard<std::mutex> guard(mutex_);
+  for (const auto &[record, dtype] : dtypes_) {
+    auto copied = copies_.find(record);
+    std::shared_ptr<char> copy = copied == copies_.end() ? nullptr : copied->second.lock();
+    if (data == (copy ? copy.get() : bytes_ + record->offset))
+      return dtype;
+  }
+  return -1;
+}
+
 at::DataPtr Archive::share(const Record &record) const {
   using Owner = std::shared_ptr<const void>;
   auto give = [](const void *data, Owner owner) {

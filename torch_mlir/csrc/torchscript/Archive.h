@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -125,6 +126,11 @@ public:
   /// Whoever writes to them fails.
   at::DataPtr share(const Record &record) const;
 
+  /// The elements of a record are of a dtype that libtorch lacks, by its number.
+  void noteDtype(const Record &record, int dtype) const;
+  /// The dtype of the record whose shared bytes are at `data`; -1 where none was noted.
+  int getDtype(const void *data) const;
+
   /// A record's bytes once more, for whoever wants to own them, with their checksum compared.
   std::string copy(const Record &record) const;
 
@@ -161,6 +167,7 @@ private:
   mutable std::mutex mutex_;
   /// What `share` had to copy, for as long as somebody holds it.
   mutable std::unordered_map<const Record *, std::weak_ptr<char>> copies_;
+  mutable std::map<const Record *, int> dtypes_;
 };
 
 /// What `torch::jit::load` takes an archive as. Our PyTorchStreamReader reads from the archive

@@ -118,10 +118,11 @@ std::string getModelName(const torch::jit::Module &model) {
 }
 
 void importModel(MlirContext context, MlirModule module, const torch::jit::Module &model,
-                 const Options &options, uint64_t maxCopied, std::vector<std::string> &warnings) {
+                 const Options &options, const Archive &archive,
+                 std::vector<std::string> &warnings) {
   Locations locations(context);
   Types types(context, /*valueTensors=*/options.mode == Mode::Torch);
-  Literals literals(types, maxCopied);
+  Literals literals(types, archive.limits().expandedTensorBytes, archive);
   MlirBlock body = mlirModuleGetBody(module);
   if (options.mode == Mode::Torch)
     return importMethods(context, body, model, options.pipeline, types, literals, locations,
@@ -150,8 +151,7 @@ MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archi
         mlirModuleGetOperation(module.get()),
         mlirStringRefCreateFromCString("torch.debug_module_name"),
         builder.string(getModelName(model)));
-    importModel(context, module.get(), model, options, archive->limits().expandedTensorBytes,
-                warnings);
+    importModel(context, module.get(), model, options, *archive, warnings);
     diagnostics.clear();
     if (!mlirOperationVerify(mlirModuleGetOperation(module.get())))
       throw ImportError("the module that was made isn't valid: " + diagnostics.getText());

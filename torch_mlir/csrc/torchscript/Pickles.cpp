@@ -6,6 +6,8 @@
 
 #include "Pickles.h"
 
+#include "Dtypes.h"
+
 #include <ATen/core/jit_type_base.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/complex.h>
@@ -19,6 +21,8 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -114,6 +118,7 @@ enum class Callee : std::uint8_t {
 struct Global {
   Callee callee;
   std::size_t itemSize = 0; // of a StorageType
+  int dtype = -1;           // of one that libtorch lacks
   std::string name;
 };
 
@@ -149,6 +154,8 @@ public:
   }
 
   Value run();
+  /// The bytes with names of storages that libtorch has.
+  std::string getReadable() const;
   void checkNesting();
   void checkDictionaries();
   void checkConstants(const Value &constants);
@@ -298,12 +305,26 @@ private:
   std::vector<Value> memo_;
   std::vector<Global> globals_;
   std::vector<Storage> storages_;
+  /// Of each record, the dtype that libtorch lacks, or -1.
+  std::unordered_map<const Archive::Record *, int> dtypes_;
+  /// Where names stand that libtorch lacks, their lengths, and others for them.
+  std::vector<std::tuple<std::size_t, std::size_t, std::string>> replaced_;
   std::vector<Container> containers_;
   std::vector<Run> runs_;
   std::vector<Value> values_;
   /// Of each container, counting shared ones as often as they are reached.
   std::vector<std::uint64_t> sizes_;
 };
+
+std::string Pickle::getReadable() const {
+  std::string readable;
+  std::size_t done = 0;
+  for (const auto &[at, size, other] : replaced_) {
+    readable.append(bytes_, done, at - done).append(other);
+    done = at + size;
+  }
+  return readable.append(bytes_, done);
+}
 
 const Value *Pickle::elements(const Value &tuple, std::size_t &count) const {
   const Container &container = containers_[tuple.index];
@@ -540,6 +561,7 @@ void Pickle::step(PickleOpCode opcode) {
 
 void Pickle::readGlobal() {
   std::string module = readLine();
+  std::size_t nameAt = at_;
   std::string name = readLine();
   Global global;
   global.name = module + "." + name;
@@ -580,6 +602,17 @@ void Pickle::readGlobal() {
   }
     AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(TORCH_MLIR_STORAGE)
 #undef TORCH_MLIR_STORAGE
+    constexpr std::string_view suffix = "Storage";
+    if (!callee && name.size() > suffix.size() &&
+        name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) {
+      global.dtype = findDtype(std::string_view(name).substr(0, name.size() - suffix.size()));
+      if (global.dtype >= 0) {
+        callee = Callee::StorageType;
+        global.itemSize = getDtype(static_cast<std::size_t>(global.dtype))->bytes;
+        replaced_.emplace_back(nameAt, name.size(),
+                               getStandIn(global.itemSize) + std::string(suffix));
+      }
+    }
     for (const char *scheme : {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
                                "per_channel_symmetric", "per_channel_affine_float_qparams"})
       if (name == scheme)
@@ -716,6 +749,15 @@ void Pickle::makeStorage() {
       badTensor("record '" + folder_ + key + "' has " + std::to_string(record->size) +
                 " bytes, fewer than its " + std::to_string(elementCount) + " elements of " +
                 std::to_string(type.itemSize) + " bytes");
+  }
+  if (elementCount > 0) {
+    const Archive::Record *record = archive_.find(folder_ + key);
+    if (dtypes_.emplace(record, type.dtype).first->second != type.dtype)
+      badTensor("record '" + record->name + "' holds elements of several dtypes");
+    if (type.dtype >= 0)
+      archive_.noteDtype(*record, type.dtype);
+  } else if (type.dtype >= 0) {
+    badTensor("it is empty, and of a dtype, '" + type.name + "', that only shows in its elements");
   }
   storages_.push_back({elementCount, type.itemSize});
   push({Kind::Storage, static_cast<std::uint32_t>(storages_.size() - 1), 0});
@@ -978,14 +1020,15 @@ void Pickle::checkDictionaries() {
 
 } // namespace
 
-void checkPickle(const Archive &archive, const Archive::Record &record, std::string_view bytes,
-                 const Sources &sources) {
+std::string checkPickle(const Archive &archive, const Archive::Record &record,
+                        std::string_view bytes, const Sources &sources) {
   Pickle pickle(archive, record, bytes, &sources, Pickle::Use::Module);
   Value root = pickle.run();
   pickle.checkNesting();
   pickle.checkDictionaries();
   if (record.name == "constants.pkl")
     pickle.checkConstants(root);
+  return pickle.getReadable();
 }
 
 //===- Source ranges ------------------------------------------------------===//

@@ -11,6 +11,7 @@
 #include "Archive.h"
 #include "Sources.h"
 
+#include <string>
 #include <string_view>
 
 namespace torch_mlir::torchscript {
@@ -19,8 +20,11 @@ namespace torch_mlir::torchscript {
 /// graph of a module or its constants: every opcode has what it needs, no value holds itself or
 /// is nested too deeply, every tensor lies in the bytes of its record in the folder named after
 /// the pickle, and every member of an enum exists in `sources`.
-void checkPickle(const Archive &archive, const Archive::Record &record, std::string_view bytes,
-                 const Sources &sources);
+///
+/// Gives what libtorch is to read instead: storages of a dtype that it lacks are of another one of
+/// the same size, and `archive` knows which they are.
+std::string checkPickle(const Archive &archive, const Archive::Record &record,
+                        std::string_view bytes, const Sources &sources);
 
 /// The same for a pickle of source ranges: all that libtorch's SourceRangeDeserializer indexes
 /// with is in range.

@@ -168,8 +168,9 @@ std::tuple<at::DataPtr, size_t> PyTorchStreamReader::getRecord(const std::string
   if (isDebugInfo(name))
     torch_mlir::torchscript::checkDebugInfo(archive, record, text);
   else if (endsWith(name, ".pkl"))
-    torch_mlir::torchscript::checkPickle(archive, record, text, *ar_->sources);
-  return {own(std::move(text)), record.size};
+    text = torch_mlir::torchscript::checkPickle(archive, record, text, *ar_->sources);
+  std::size_t size = text.size();
+  return {own(std::move(text)), size};
 }
 
 size_t PyTorchStreamReader::getRecordOffset(const std::string &name) {

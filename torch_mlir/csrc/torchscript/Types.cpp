@@ -6,6 +6,7 @@
 #include "torchscript/Types.h"
 
 #include "torchscript/Builder.h"
+#include "torchscript/Dtypes.h"
 #include "torchscript/Locations.h"
 
 #include "capi/TorchTypes.h"
@@ -15,29 +16,10 @@
 #include <ATen/core/class_type.h>
 #include <ATen/core/enum_type.h>
 
-#include <array>
-
 namespace torch_mlir::torchscript {
 
 using c10::TypeKind;
 using c10::TypePtr;
-
-/// By the numbers of c10::ScalarType, which are part of the file format; null where the dialect
-/// has no such element type. Later releases have more of them than the libtorch in here.
-static constexpr std::array<const char *, 46> elementTypes = {
-    "ui8",          "si8",          "si16",         "si32",
-    "si64",         "f16",          "f32",          "f64",
-    "complex<f16>", "complex<f32>", "complex<f64>", "i1",
-    "!torch.qint8", "!torch.quint8", "!torch.qint32", "bf16",
-    "!torch.quint4x2", "!torch.quint2x4", nullptr,  nullptr,
-    nullptr,        nullptr,        nullptr,        "f8E5M2",
-    "f8E4M3FN",     "f8E5M2FNUZ",   "f8E4M3FNUZ",   "ui16",
-    "ui32",         "ui64",         "ui1",          "ui2",
-    "ui3",          "ui4",          "ui5",          "ui6",
-    "ui7",          "si1",          "si2",          "si3",
-    "si4",          "si5",          "si6",          "si7",
-    "f8E8M0FNU",    "f4E2M1FN",
-};
 
 /// Types inside of one another. Archives are checked for this when they are read; it holds for
 /// what libtorch makes of them too.
@@ -70,10 +52,11 @@ MlirType Types::getTensor(c10::IntArrayRef sizes, MlirType dtype) const {
 }
 
 MlirType Types::getElement(c10::ScalarType dtype) {
-  auto number = static_cast<size_t>(dtype);
-  const char *text = number < elementTypes.size() ? elementTypes[number] : nullptr;
+  const Dtype *known = getDtype(static_cast<size_t>(dtype));
+  const char *text = known ? known->element : nullptr;
   if (!text)
-    throw Unsupported(std::string("tensors of dtype ") + c10::toString(dtype) +
+    throw Unsupported(std::string("tensors of dtype ") +
+                      (known ? known->name : c10::toString(dtype)) +
                       " have no type in the Torch dialect");
   auto [entry, isNew] = elements.try_emplace(dtype, MlirType{nullptr});
   if (isNew)

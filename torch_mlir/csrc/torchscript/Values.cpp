@@ -5,6 +5,7 @@
 
 #include "torchscript/Values.h"
 
+#include "torchscript/Dtypes.h"
 #include "torchscript/Locations.h"
 #include "torchscript/Memory.h"
 #include "torchscript/Quantized.h"
@@ -96,7 +97,16 @@ void negate(char *data, size_t size, size_t partSize, size_t first, size_t step)
 
 } // namespace
 
-Literals::Literals(Types &types, uint64_t maxCopied) : types(types), maxCopied(maxCopied) {}
+Literals::Literals(Types &types, uint64_t maxCopied, const Archive &archive)
+    : types(types), maxCopied(maxCopied), archive(archive) {}
+
+c10::ScalarType Literals::getDtype(const at::Tensor &tensor) const {
+  int dtype = tensor.has_storage() ? archive.getDtype(tensor.storage().data()) : -1;
+  const Dtype *noted = dtype < 0 ? nullptr : torchscript::getDtype(static_cast<size_t>(dtype));
+  if (!noted || noted->bytes != tensor.itemsize())
+    return tensor.scalar_type();
+  return static_cast<c10::ScalarType>(dtype);
+}
 
 static MlirType getRankedTensor(c10::IntArrayRef sizes, MlirType element) {
   return mlirRankedTensorTypeGet(static_cast<intptr_t>(sizes.size()), sizes.data(), element,
@@ -127,7 +137,7 @@ MlirAttribute Literals::getBlob(const void *data, size_t size, size_t alignment,
 }
 
 Literals::Contents Literals::getContents(const at::Tensor &tensor, const std::string &name) {
-  c10::ScalarType dtype = tensor.scalar_type();
+  c10::ScalarType dtype = getDtype(tensor);
   MlirType element = types.getElement(dtype);
   Layout layout = getLayout(tensor);
   size_t itemSize = tensor.itemsize();
@@ -221,7 +231,7 @@ MlirValue Literals::create(Builder &builder, const at::Tensor &tensor, const std
   MlirContext context = types.getContext();
   bool isValue = types.hasValueTensors();
   const char *operation = isValue ? "torch.vtensor.literal" : "torch.tensor.literal";
-  MlirType element = types.getElement(tensor.scalar_type());
+  MlirType element = types.getElement(getDtype(tensor));
   MlirType stored = contents.areWidenedBools ? mlirIntegerTypeUnsignedGet(context, 8) : element;
   MlirValue literal =
       builder.value(operation, location, types.getTensor(tensor.sizes(), stored), {},
@@ -421,7 +431,7 @@ MlirValue Values::makeTensor(const at::Tensor &tensor, const std::string &path,
     throw Unsupported("'" + path + "' is " + problem.what());
   }
   MlirValue made = get(IValue(alias->memory), c10::TensorType::get(), path, location);
-  MlirType last = types.getTensor(tensor.sizes(), types.getElement(tensor.scalar_type()));
+  MlirType last = types.getTensor(tensor.sizes(), types.getElement(literals.getDtype(tensor)));
   for (size_t i = 0; i < steps.size(); ++i) {
     auto &[operation, operands] = steps[i];
     operands.insert(operands.begin(), made);

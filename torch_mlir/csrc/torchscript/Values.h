@@ -6,6 +6,7 @@
 #ifndef TORCH_MLIR_TORCHSCRIPT_VALUES_H
 #define TORCH_MLIR_TORCHSCRIPT_VALUES_H
 
+#include "torchscript/Archive.h"
 #include "torchscript/Builder.h"
 #include "torchscript/Memory.h"
 #include "torchscript/Types.h"
@@ -30,8 +31,12 @@ struct Quantization;
 /// storage alive. Tensors that share their contents share the blob.
 class Literals {
 public:
-  /// `maxCopied` bounds the bytes of all copies that have to be made.
-  Literals(Types &types, uint64_t maxCopied);
+  /// `maxCopied` bounds the bytes of all copies that have to be made. `archive` is what the
+  /// tensors come from.
+  Literals(Types &types, uint64_t maxCopied, const Archive &archive);
+
+  /// A tensor's dtype, which may be one that libtorch lacks.
+  c10::ScalarType getDtype(const at::Tensor &tensor) const;
 
   /// A literal of `tensor`; `name` is what its blob is called in the text. Throws Unsupported
   /// where the tensor holds no data, or data that MLIR has no elements for.
@@ -54,6 +59,7 @@ private:
 
   Types &types;
   uint64_t maxCopied;
+  const Archive &archive;
   uint64_t copied = 0;
   std::map<std::tuple<const void *, size_t, c10::ScalarType>, MlirAttribute> blobs;
   std::unordered_map<std::string, unsigned> names;

@@ -63,6 +63,12 @@ for _name, _since in _DTYPES.items():
     case(name=f"Dtype_{_name}", since=_since, needs=_name)(_holding(_name))
 
 
+@case(name="EmptyOfALaterDtype", since="2.7", refused="only shows in its elements")
+def _empty_of_a_later_dtype():
+    """The importer's libtorch lacks the dtype, and takes it from the bytes' record."""
+    return torch.jit.script(Held(torch.empty(0, dtype=torch.float8_e8m0fnu)))
+
+
 @scripted()
 class Layouts(Module):
     """Views of one storage, each with its own sizes, strides and offset."""
