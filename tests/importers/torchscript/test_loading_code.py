@@ -243,11 +243,20 @@ def nested_tuples(depth: int) -> bytes:
     return with_attribute(f"Optional[{kind}]", b"N")
 
 
-@pytest.mark.parametrize("depth", [10, 40])
-def test_nested_tuples_take_no_time_that_doubles_with_each_level(depth, tmp_path):
+@pytest.mark.parametrize(
+    "given",
+    [
+        nested_tuples(10),
+        nested_tuples(40),
+        archive({"code/__torch__.py": "import "}),
+        archive({"code/__torch__.py": CLASS + "import ("}),
+    ],
+    ids=["10 nested tuples", "40 nested tuples", "an import without end", "one after a class"],
+)
+def test_reading_the_source_ends(given, tmp_path):
     """A process of its own: what takes for ever can't be stopped from within."""
-    path = tmp_path / "nested.pt"
-    path.write_bytes(nested_tuples(depth))
+    path = tmp_path / "model.pt"
+    path.write_bytes(given)
     program = (
         "import sys; from torch_mlir import torchscript as ts\n"
         "try: print(ts.import_archive(sys.argv[1]))\n"

@@ -68,6 +68,7 @@ def test_a_version_gets_the_patches_that_are_for_it(version, others):
         "alias_analysis.patch",
         "object_slots.patch",
         "SmallVector.patch",
+        "imports.patch",
         "operators.patch",
         *others,
     ]
