@@ -82,6 +82,16 @@
         lock = import ./pkgs/checks/lock.nix { inherit toolchain lock; };
       };
 
+      fuzz = import ./pkgs/fuzz {
+        inherit
+          toolchain
+          python
+          torch
+          native
+          ;
+        libtorch = libtorch.packages.libtorch-2_6;
+      };
+
       shells = import ./pkgs/shell {
         inherit
           system
@@ -122,6 +132,7 @@
           demo = checks.demo.demoFor row;
           tests = checks.tests.runnerFor row;
           import = apps.importFor row;
+          fuzz = fuzz.fuzzFor row;
         };
       };
       devShells.${system} = shells.rows // {

@@ -159,7 +159,9 @@ let
               --report $out/report.txt -o $out/selection.txt
           '';
 
-      library =
+      # With further flags for the compiler, e.g. a fuzzer's instrumentation.
+      libraryWith =
+        flags:
         toolchain.compiling environment "libtorch-${version}"
           {
             inherit
@@ -167,6 +169,7 @@ let
               generated
               buildFiles
               fmt
+              flags
               ;
             selection = if selection == null then "${selected}/selection.txt" else selection;
           }
@@ -178,15 +181,17 @@ let
               -DCMAKE_INSTALL_PREFIX=$out \
               -DTORCH_SOURCE=$src -DTORCH_GENERATED=$generated -DTORCH_SELECTION=$selection \
               -DFMT_INCLUDE_DIR=$fmt/usr/include \
+              -DCMAKE_CXX_FLAGS="$flags" \
               -DSELECTIVE_LIBTORCH_NM=${llvm}/llvm-nm \
               -DPython3_EXECUTABLE=$env/bin/python3
             ninja -C build -j ''${NIX_BUILD_CORES:-1}
             cmake --install build
           '';
     in
-    library
+    libraryWith ""
     // {
       inherit version generated src;
+      withFlags = libraryWith;
       selection = selected;
       report = selected;
     };
