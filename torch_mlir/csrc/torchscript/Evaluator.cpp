@@ -54,8 +54,8 @@ Evaluator::Evaluator(MlirContext context, MlirBlock block, Types &types, Literal
                      Locations &locations, const Names &names, const SharedMemory &shared,
                      Slots &slots)
     : context(context), types(types), literals(literals), locations(locations), names(names),
-      shared(shared), slots(slots), front(context, block, /*inFront=*/true), body(context, block), builder(&body),
-      location(locations.unknown()) {}
+      shared(shared), slots(slots), front(context, block, /*inFront=*/true), body(context, block),
+      builder(&body), location(locations.unknown()) {}
 
 //===----------------------------------------------------------------------===//
 // Types

@@ -175,8 +175,8 @@ private:
   std::map<const c10::StorageImpl *, std::set<const at::TensorImpl *>> storages;
   std::map<const at::TensorImpl *, std::shared_ptr<const View>> views;
   /// The tensors of each storage that are written to, by a branch not taken too.
-  std::map<const c10::StorageImpl *, std::vector<std::pair<at::Tensor, std::shared_ptr<const Write>>>>
-      writtenStorages;
+  using WrittenTensor = std::pair<at::Tensor, std::shared_ptr<const Write>>;
+  std::map<const c10::StorageImpl *, std::vector<WrittenTensor>> writtenStorages;
   std::map<std::string, MlirValue> constants;
   std::map<const void *, MlirValue> packed;
   std::unordered_map<const torch::jit::Function *, std::shared_ptr<torch::jit::Graph>> graphs;

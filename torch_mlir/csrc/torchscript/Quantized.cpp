@@ -304,7 +304,8 @@ Optional<Packing> getConvolution(const std::vector<IValue> &state, int64_t rank)
   Packing packing;
   packing.operation = std::string("torch.quantized.conv") + (isTransposed ? "_transpose" : "") +
                       std::to_string(rank) + "d_prepack";
-  packing.operands = {{"weight", weight}, {"bias", bias}, {"stride", list(0)}, {"padding", list(1)}};
+  packing.operands = {
+      {"weight", weight}, {"bias", bias}, {"stride", list(0)}, {"padding", list(1)}};
   if (isTransposed)
     packing.operands.emplace_back("output_padding", list(3));
   packing.operands.emplace_back("dilation", list(2));
@@ -327,7 +328,8 @@ Optional<Packing> getCell(const std::vector<IValue> &state) {
       !state[4].isList())
     return {};
   const std::string &kind = state[0].toStringRef();
-  auto tensors = state[1].toListRef(), numbers = state[3].toListRef(), linear = state[4].toListRef();
+  auto tensors = state[1].toListRef(), numbers = state[3].toListRef();
+  auto linear = state[4].toListRef();
   auto isTensor = [](const IValue &value) { return value.isTensor(); };
   auto isObject = [](const IValue &value) { return value.isObject(); };
   if (!std::all_of(tensors.begin(), tensors.end(), isTensor) ||

@@ -52,8 +52,8 @@ void selectSchemas(const std::string &row, const std::vector<std::string> &furth
 /// PyTorch prints them in the registry's order.
 std::vector<std::string> registeredSchemas();
 
-/// What the operator of a schema's name and overload is in the rows after the chosen one, where that
-/// is something else; newest first. The schemas live as long as the process.
+/// What the operator of a schema's name and overload is in the rows after the chosen one, where
+/// that is something else; newest first. The schemas live as long as the process.
 std::vector<const c10::FunctionSchema *> laterSchemas(const c10::FunctionSchema &schema);
 
 /// The operators that the dispatcher of the libtorch in here has kernels of, each with the names of
