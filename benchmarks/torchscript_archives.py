@@ -9,7 +9,7 @@ method and as many small modules, and linear layers of `--size` bytes. Each file
 PyTorch alone, and imported by ours in both forms, without and with its bytecode written to a file.
 Each of that happens in processes of its own, in turns; in none of ours is there a PyTorch. Times
 are of one call in a process that has imported what it needs; the best and the median of several
-processes are told. All files are in the page cache.
+processes are told. All files are in the page cache, and on the disk before the clock starts.
 
 Memory is what a process has above what it had before the call, in two ways: the highest resident
 memory, in which pages of the archive count once they were looked at, though the kernel may drop
@@ -162,6 +162,8 @@ def run_worker(stage: str, path: Path) -> dict[str, float]:
     """`work` in a process of its own. Raises CalledProcessError."""
     command = [sys.executable, "-P", __file__, "--worker", stage, str(path)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    # Who writes has to wait for what others wrote before, the archive itself for one.
+    os.sync()
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         before = json.loads(process.stdout.readline() or "{}")
