@@ -179,6 +179,14 @@ DOUBLED = "for i in range(60):"
             ['a = [torch.ljust("x", 1000000)]', "for i in range(30):", "  a = torch.add(a, a)"]
             + ["_0 = torch.sort(a)", "self.k = torch.len(a)"],
         ),
+        (
+            STEPS,
+            [
+                "a = torch.empty_strided([1000000, 1000000], [0, 0])",
+                "b = torch.clone(a)",
+                "self.k = torch.len(torch.size(b))",
+            ],
+        ),
         (BYTES, ["a = torch.empty([100000, 100000, 100])", "self.k = torch.len(torch.size(a))"]),
     ],
 )

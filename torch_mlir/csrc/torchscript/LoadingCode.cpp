@@ -30,9 +30,10 @@ using torch::jit::Stack;
 
 thread_local LoadingBudget *current = nullptr;
 
-/// Of text and tensors, how many bytes are one step; for what compares each part of one text with
-/// each of another, how many pairs; and how long a step takes.
+/// Of text, how many bytes are one step, and of tensors how many elements; for what compares each
+/// part of one text with each of another, how many pairs; and how long a step takes.
 constexpr std::uint64_t bytesPerStep = 8;
+constexpr std::uint64_t elementsPerStep = 1024;
 constexpr std::uint64_t pairsPerStep = 4096;
 constexpr std::uint64_t nanosecondsPerStep = 1000;
 
@@ -76,8 +77,10 @@ std::uint64_t spendValues(const IValue &value) {
         rest.push_back(item.key());
         rest.push_back(item.value());
       }
-    } else if (next.isTensor() && next.toTensor().defined() && next.toTensor().has_storage()) {
-      LoadingBudget::spend(next.toTensor().storage().nbytes() / bytesPerStep);
+    } else if (next.isTensor() && next.toTensor().defined()) {
+      // Most operators look at its sizes alone; what copies or compares it is fast.
+      auto elements = static_cast<std::uint64_t>(std::max<std::int64_t>(next.toTensor().numel(), 0));
+      LoadingBudget::spend(elements / elementsPerStep);
     }
   }
   return text;
