@@ -77,17 +77,6 @@ private:
   MlirModule module;
 };
 
-/// libtorch's registries and compilation units are the process's. Whoever forks waits for the
-/// end of an import, so that the child has them whole, and none of their locks held.
-std::mutex &getMutex() {
-  static std::mutex *mutex = [] {
-    static auto *made = new std::mutex();
-    pthread_atfork([] { made->lock(); }, [] { made->unlock(); }, [] { made->unlock(); });
-    return made;
-  }();
-  return *mutex;
-}
-
 torch::jit::Module load(const std::shared_ptr<Archive> &archive, const std::string &row,
                         const std::vector<std::string> &schemas) {
   selectSchemas(row, schemas);
@@ -174,17 +163,26 @@ MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archi
 
 } // namespace
 
+std::mutex &getImportMutex() {
+  static std::mutex *mutex = [] {
+    static auto *made = new std::mutex();
+    pthread_atfork([] { made->lock(); }, [] { made->unlock(); }, [] { made->unlock(); });
+    return made;
+  }();
+  return *mutex;
+}
+
 MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &archive,
                          const std::string &name, const Options &options,
                          std::vector<std::string> &warnings) {
-  std::lock_guard<std::mutex> lock(getMutex());
+  std::lock_guard<std::mutex> lock(getImportMutex());
   MlirModule module{nullptr};
   onDeepStack([&] { module = importHere(context, archive, name, options, warnings); });
   return module;
 }
 
 std::vector<std::string> getSchemas(const std::string &row) {
-  std::lock_guard<std::mutex> lock(getMutex());
+  std::lock_guard<std::mutex> lock(getImportMutex());
   selectSchemas(row);
   return registeredSchemas();
 }

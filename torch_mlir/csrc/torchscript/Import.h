@@ -12,6 +12,7 @@
 #include "mlir-c/IR.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,11 @@ MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &ar
 
 /// What `registeredSchemas` tells of a row.
 std::vector<std::string> getSchemas(const std::string &row);
+
+/// Held by who uses libtorch: its registries and compilation units are the process's. Whoever
+/// forks waits for the end of an import, so that the child has them whole, and none of their locks
+/// held.
+std::mutex &getImportMutex();
 
 } // namespace torch_mlir::torchscript
 

@@ -8,6 +8,7 @@
 #include "torchscript/Archive.h"
 #include "torchscript/Import.h"
 #include "torchscript/Locations.h"
+#include "torchscript/ResultBindings.h"
 #include "torchscript/Schemas.h"
 
 #include "nanobind/nanobind.h"
@@ -287,4 +288,5 @@ NB_MODULE(_jit_ir_importer, module) {
       "kernels", &linkedKernels,
       "The operators that the importer's own libtorch has kernels of, with the dispatch keys that "
       "it has them for: what it runs itself while it loads an archive.");
+  bindResultRules(module);
 }

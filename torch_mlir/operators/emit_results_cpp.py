@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Write the rules for operators' results (results.tsv) as a C++ include file.
+
+The build runs this by its path; it needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import zlib
+from pathlib import Path
+
+# Run by path there is no package around this file; its own folder is on the path then,
+# unless Python was told to leave that out (-P, -I).
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from _results import RESULTS_PATH, RulesError, parse
+
+PREAMBLE = """\
+// Written by emit_results_cpp.py from results.tsv. Don't edit.
+//
+// deflatedResultRules is zlib's format; inflated, inflatedResultRulesSize bytes, it is the lines
+// of results.tsv without comments.
+"""
+
+
+def emit(text: str, file: str) -> str:
+    """The include file's text.
+
+    Raises:
+        RulesError: the rules can't be read.
+    """
+    rows = [f"{name}\t" + "\t".join(rules) + "\n" for name, rules in parse(text, file).items()]
+    inflated = "".join(rows).encode("ascii")
+    numbers = [str(byte) for byte in zlib.compress(inflated, 9)]
+    lines = (",".join(numbers[i : i + 32]) for i in range(0, len(numbers), 32))
+    return (
+        f"{PREAMBLE}\n"
+        f"static constexpr std::size_t inflatedResultRulesSize = {len(inflated)};\n"
+        "static constexpr unsigned char deflatedResultRules[] = {\n" + ",\n".join(lines) + "};\n"
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("-o", "--output", default="-", help="file to write (default: stdout)")
+    parser.add_argument("--rules", type=Path, default=RESULTS_PATH, help="another file of rules")
+    arguments = parser.parse_args(argv)
+    try:
+        text = emit(arguments.rules.read_text(encoding="utf-8"), str(arguments.rules))
+        if arguments.output == "-":
+            sys.stdout.write(text)
+        else:
+            output = Path(arguments.output)
+            part = output.with_name(output.name + ".part")
+            part.write_text(text, encoding="utf-8")
+            os.replace(part, output)
+    except (OSError, RulesError) as error:
+        print(f"emit_results_cpp: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
