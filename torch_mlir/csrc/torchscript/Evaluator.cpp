@@ -54,8 +54,8 @@ Evaluator::Evaluator(MlirContext context, MlirBlock block, Types &types, Literal
                      Locations &locations, const Names &names, const SharedMemory &shared,
                      Slots &slots)
     : context(context), types(types), literals(literals), locations(locations), names(names),
-      shared(shared), slots(slots), front(context, block, /*inFront=*/true), body(context, block),
-      builder(&body), location(locations.unknown()) {}
+      shared(shared), slots(slots), refinement(types), front(context, block, /*inFront=*/true),
+      body(context, block), builder(&body), location(locations.unknown()) {}
 
 //===----------------------------------------------------------------------===//
 // Types
@@ -248,7 +248,7 @@ Evaluator::Place Evaluator::placeOf(const IValue &tensor) {
 
 MlirValue Evaluator::read(const Place &place) {
   MlirValue base = read(place.cell);
-  return place.view ? place.view->read(*builder, base, types.getTensor(), location) : base;
+  return place.view ? place.view->read(*builder, base, refinement, location) : base;
 }
 
 Cell *Evaluator::openCell(const IValue &list) {
@@ -1131,19 +1131,25 @@ void Evaluator::evaluateBranches(const Node *node, MlirValue condition) {
   }
 
   // Each way yields its side of the holes, as memory is at its end.
-  std::vector<MlirType> yieldedTypes;
-  for (const Hole &each : holes)
-    yieldedTypes.push_back(types.get(each.type));
+  std::vector<MlirValue> yielded[2];
   for (size_t side = 0; side < 2; ++side) {
     builder = &builders[side];
     heap.begin();
     heap.apply(branches[side].change);
-    std::vector<MlirValue> yielded;
-    for (size_t i = 0; i < holes.size(); ++i)
-      yielded.push_back(builder->convert(materialize(holes[i].sides[side], holes[i].type),
-                                         yieldedTypes[i], location));
-    emit("torch.prim.If.yield", {}, yielded);
+    for (const Hole &each : holes)
+      yielded[side].push_back(materialize(each.sides[side], each.type));
     heap.undo();
+  }
+  std::vector<MlirType> yieldedTypes;
+  for (size_t i = 0; i < holes.size(); ++i)
+    yieldedTypes.push_back(refinement.join(mlirValueGetType(yielded[0][i]),
+                                           mlirValueGetType(yielded[1][i]),
+                                           types.get(holes[i].type)));
+  for (size_t side = 0; side < 2; ++side) {
+    builder = &builders[side];
+    for (size_t i = 0; i < holes.size(); ++i)
+      yielded[side][i] = builder->convert(yielded[side][i], yieldedTypes[i], location);
+    emit("torch.prim.If.yield", {}, yielded[side]);
   }
   builder = outer;
   std::vector<MlirRegion> regions;
@@ -1302,6 +1308,9 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
     carriedTypes.push_back(isTensorValue(carried[i]) ? TypePtr(c10::TensorType::get())
                                                      : body.inputs()[i + 1]->type());
   std::map<Thing, IValue> things;
+  // What holds for tensors in each iteration.
+  std::vector<MlirType> refined(carried.size(), MlirType{nullptr});
+  std::map<Thing, MlirType> refinedThings;
 
   auto thingType = [](const Thing &thing, const IValue &held) -> TypePtr {
     switch (thing.kind) {
@@ -1342,15 +1351,35 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
     return materializeAs(held, held.type());
   };
 
+  auto getCarriedType = [&](size_t i) {
+    MlirType general = types.get(carriedTypes[i]);
+    return mlirTypeIsNull(refined[i]) ? general : refinement.join(refined[i], refined[i], general);
+  };
+  auto getThingType = [&](const Thing &thing, const IValue &held) {
+    auto found = refinedThings.find(thing);
+    MlirType general = types.get(thingType(thing, held));
+    return found == refinedThings.end()
+               ? general
+               : refinement.join(found->second, found->second, general);
+  };
+  // Takes a further value into account; whether less is known for it.
+  auto widen = [&](MlirType &known, MlirValue value, MlirType general) {
+    MlirType own = mlirValueGetType(value);
+    MlirType joined = refinement.join(mlirTypeIsNull(known) ? own : known, own, general);
+    bool isOther = mlirTypeIsNull(known) || !mlirTypeEqual(known, joined);
+    known = joined;
+    return isOther;
+  };
+
   // A block that stands nowhere, with the loop's arguments.
   auto createBlock = [&] {
     std::vector<MlirType> arguments = {integer};
     for (size_t i = 0; i < carried.size(); ++i) {
       if (varies[i])
-        arguments.push_back(types.get(carriedTypes[i]));
+        arguments.push_back(getCarriedType(i));
     }
     for (const auto &[thing, held] : things)
-      arguments.push_back(types.get(thingType(thing, held)));
+      arguments.push_back(getThingType(thing, held));
     std::vector<MlirLocation> places(arguments.size(), location);
     return mlirBlockCreate(static_cast<intptr_t>(arguments.size()), arguments.data(),
                            places.data());
@@ -1385,6 +1414,14 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
   Builder *outer = builder;
   uint64_t start = heap.getClock();
   for (bool isStable = false; !isStable;) {
+    for (size_t i = 0; i < carried.size(); ++i) {
+      if (varies[i] && carriedTypes[i]->kind() == TypeKind::TensorType)
+        widen(refined[i], materialize(carried[i], carriedTypes[i]), types.getTensor());
+    }
+    for (const auto &[thing, held] : things) {
+      if (thing.kind == Thing::Kind::Cell && thingType(thing, held)->kind() == TypeKind::TensorType)
+        widen(refinedThings[thing], getThing(thing, held), types.getTensor());
+    }
     MlirBlock scratch = createBlock();
     Builder inner(context, scratch);
     builder = &inner;
@@ -1408,8 +1445,11 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
         carriedTypes[i] = body.inputs()[i + 1]->type();
         isStable &= !varies[i] || carriedTypes[i]->kind() == TypeKind::TensorType;
       }
-      if (varies[i])
+      if (varies[i]) {
+        if (!mlirTypeIsNull(refined[i]))
+          isStable &= !widen(refined[i], materialize(next, carriedTypes[i]), types.getTensor());
         continue;
+      }
       merge(carried[i], next, carriedTypes[i], holes);
       // A list that is another one each time may get longer.
       bool isOther = !holes.empty() || (carried[i].isList() && !carried[i].is(next)) ||
@@ -1420,6 +1460,11 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
         isStable = false;
         isOtherwiseCarried = true;
       }
+    }
+    for (auto &[thing, known] : refinedThings) {
+      auto held = things.find(thing);
+      if (held != things.end())
+        isStable &= !widen(known, getThing(thing, held->second), types.getTensor());
     }
     Heap::Change change = heap.undo();
     // What was written to by way of a value that is carried may be another thing each time.
@@ -1452,16 +1497,16 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
   }
   initial.push_back(materializeAs(condition, c10::BoolType::get()));
   std::vector<MlirType> results;
-  auto add = [&](MlirValue value, const TypePtr &type) {
-    results.push_back(types.get(type));
-    initial.push_back(builder->convert(value, results.back(), location));
+  auto add = [&](MlirValue value, MlirType type) {
+    results.push_back(type);
+    initial.push_back(builder->convert(value, type, location));
   };
   for (size_t i = 0; i < carried.size(); ++i) {
     if (varies[i])
-      add(materialize(carried[i], carriedTypes[i]), carriedTypes[i]);
+      add(materialize(carried[i], carriedTypes[i]), getCarriedType(i));
   }
   for (const auto &[thing, held] : things)
-    add(getThing(thing, held), thingType(thing, held));
+    add(getThing(thing, held), getThingType(thing, held));
 
   MlirBlock block = createBlock();
   MlirRegion region = mlirRegionCreate();
@@ -1543,7 +1588,8 @@ void Evaluator::evaluateOperator(const Node *node) {
     return;
   if (schema->name() == "aten::is_grad_enabled")
     return bind(node->output(), false);
-  if (evaluateIdentity(node) || tryEvaluate(node, *schema) || evaluateNorm(node))
+  if (evaluateIdentity(node) || evaluateProperty(node) || tryEvaluate(node, *schema) ||
+      evaluateNorm(node))
     return;
   if (getWritten(*schema).empty())
     return emitOperator(node, *schema);
@@ -1577,6 +1623,84 @@ bool Evaluator::evaluateIdentity(const Node *node) {
   return true;
 }
 
+TensorFact Evaluator::getFact(const IValue &tensor) {
+  if (tensor.isTensor())
+    return Refinement::getFact(tensor.toTensor());
+  MlirType type = mlirValueGetType(read(*getLeaf(tensor)));
+  return torchMlirTypeIsATorchValueTensor(type) ? refinement.getFact(type) : TensorFact();
+}
+
+/// What asks for a tensor's sizes or dtype, as far as they are known.
+bool Evaluator::evaluateProperty(const Node *node) {
+  if (node->inputs().empty() || node->outputs().size() != 1 || !isTensorValue(get(node->input(0))))
+    return false;
+  const IValue tensor = get(node->input(0));
+  auto give = [&](IValue value) {
+    bind(node->output(), std::move(value));
+    return true;
+  };
+  MlirType integer = torchMlirTorchIntTypeGet(context);
+  switch (static_cast<c10::unique_t>(node->kind())) {
+  case aten::dim:
+  case aten::size:
+  case aten::len: {
+    const auto sizes = getFact(tensor).sizes;
+    if (!sizes)
+      return false;
+    auto rank = static_cast<int64_t>(sizes->size());
+    if (node->kind() == aten::dim)
+      return give(rank);
+    if (node->kind() == aten::size && node->inputs().size() == 1) {
+      c10::impl::GenericList list(c10::IntType::get());
+      for (int64_t i = 0; i < rank; ++i) {
+        int64_t size = (*sizes)[static_cast<size_t>(i)];
+        if (size >= 0) {
+          list.push_back(size);
+          continue;
+        }
+        MlirValue open = builder->value("torch.aten.size.int", location, integer,
+                                        {materialize(tensor, c10::TensorType::get()), constant(i)});
+        list.push_back(makeLeaf(open, c10::IntType::get()));
+      }
+      heap.noteBirth(list);
+      return give(list);
+    }
+    int64_t dimension = 0;
+    if (node->kind() == aten::size) {
+      const IValue &asked = get(node->input(1));
+      if (!asked.isInt())
+        return false;
+      dimension = asked.toInt() < 0 ? asked.toInt() + rank : asked.toInt();
+    }
+    if (dimension < 0 || dimension >= rank || (*sizes)[static_cast<size_t>(dimension)] < 0)
+      return false;
+    return give((*sizes)[static_cast<size_t>(dimension)]);
+  }
+  case prim::dtype:
+  case aten::is_floating_point:
+  case aten::is_complex: {
+    const auto dtype = getFact(tensor).dtype;
+    if (!dtype || node->inputs().size() != 1)
+      return false;
+    if (node->kind() == aten::is_floating_point)
+      return give(c10::isFloatingType(*dtype));
+    if (node->kind() == aten::is_complex)
+      return give(c10::isComplexType(*dtype));
+    return give(static_cast<int64_t>(*dtype));
+  }
+  default:
+    break;
+  }
+  static const auto numel = c10::Symbol::fromQualString("aten::numel");
+  const auto sizes = node->kind() == numel ? getFact(tensor).sizes : std::nullopt;
+  int64_t product = 1;
+  for (int64_t size : sizes.value_or(Shape{-1})) {
+    if (size < 0 || __builtin_mul_overflow(product, size, &product))
+      return false;
+  }
+  return give(product);
+}
+
 /// Normalisations write to the statistics that they are given, which their schemas don't tell.
 bool Evaluator::evaluateNorm(const Node *node) {
   bool isBatch = node->kind() == aten::batch_norm;
@@ -1600,7 +1724,7 @@ bool Evaluator::evaluateNorm(const Node *node) {
     Place place = placeOf(statistic);
     MlirValue value = mlirOperationGetResult(made, 3 + i);
     if (place.view)
-      value = place.view->write(*builder, read(place.cell), value, tensor, location);
+      value = place.view->write(*builder, read(place.cell), value, refinement, location);
     write(place.cell, value, "aten::batch_norm");
   }
   bind(node->output(), makeLeaf(mlirOperationGetResult(made, 0), c10::TensorType::get()));
@@ -1722,6 +1846,9 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
   std::vector<MlirType> results;
   for (const Value *output : node->outputs())
     results.push_back(types.get(output->type()));
+  results = refinement.refine(schema, operands, std::move(results));
+  if (Unrefined *open = refinement.note(schema, operands, results); open && open->count == 1)
+    open->frames = getStack(lastPlaced);
   MlirOperation made{nullptr};
   made = createOperation(*builder, location, schema, results, operands,
                          [&](const c10::Argument &argument) {
@@ -1827,8 +1954,9 @@ void Evaluator::evaluateTensorWrite(const Node *node, const FunctionSchema &sche
     return finish();
 
   Place place = placeOf(target);
-  MlirType tensor = types.getTensor();
   MlirValue before = materialize(target, c10::TensorType::get());
+  // What is written to keeps its sizes and its dtype.
+  MlirType tensor = mlirValueGetType(before);
   std::vector<MlirValue> operands;
   for (size_t i = 0; i < inputs.size(); ++i)
     operands.push_back(i == self ? before
@@ -1852,7 +1980,10 @@ void Evaluator::evaluateTensorWrite(const Node *node, const FunctionSchema &sche
     own = "torch.valsem." + functional.name;
   if (!mlirContextIsRegisteredOperation(context, wrap(own)))
     throw Unsupported("it writes to its operand, and has no form without that");
-  MlirOperation made = emit(own, {tensor}, operands);
+  MlirType computed = tensor;
+  if (functional.promotes)
+    computed = refinement.refine("torch." + functional.name, operands);
+  MlirOperation made = emit(own, {computed}, operands);
   if (!mlirOperationVerify(made)) {
     mlirOperationDestroy(made);
     throw Unsupported("it writes to its operand, and '" + own + "' doesn't take the same operands");
@@ -1861,7 +1992,7 @@ void Evaluator::evaluateTensorWrite(const Node *node, const FunctionSchema &sche
   if (functional.promotes)
     value = builder->value("torch.aten.type_as", location, tensor, {value, before});
   if (place.view)
-    value = place.view->write(*builder, read(place.cell), value, tensor, location);
+    value = place.view->write(*builder, read(place.cell), value, refinement, location);
   write(place.cell, value, written);
   finish();
 }

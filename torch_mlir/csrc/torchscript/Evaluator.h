@@ -10,6 +10,7 @@
 #include "torchscript/Heap.h"
 #include "torchscript/Locations.h"
 #include "torchscript/Memory.h"
+#include "torchscript/Refinement.h"
 #include "torchscript/Types.h"
 #include "torchscript/Values.h"
 
@@ -76,6 +77,10 @@ public:
   Builder &getBuilder() { return *builder; }
   MlirLocation getLocation() const { return location; }
   const std::vector<std::string> &getWarnings() const { return warnings; }
+  /// The operators of whose results too little is known.
+  const std::map<std::string, Unrefined> &getUnrefined() const {
+    return refinement.getUnrefined();
+  }
 
 private:
   using IValue = c10::IValue;
@@ -101,6 +106,8 @@ private:
   void evaluateOperator(const Node *node);
   bool tryEvaluate(const Node *node, const c10::FunctionSchema &schema);
   bool evaluateIdentity(const Node *node);
+  bool evaluateProperty(const Node *node);
+  TensorFact getFact(const IValue &tensor);
   bool evaluateNorm(const Node *node);
   void evaluateWrite(const Node *node, const c10::FunctionSchema &schema);
   void evaluateTensorWrite(const Node *node, const c10::FunctionSchema &schema, size_t self);
@@ -160,6 +167,7 @@ private:
   const Names &names;
   const SharedMemory &shared;
   Slots &slots;
+  Refinement refinement;
   Heap heap;
   Builder front;
   Builder body;

@@ -120,7 +120,7 @@ void bindResultRules(nb::module_ &module) {
       [](const std::string &text, const std::string &kind, size_t which,
          const std::string &schema, const std::vector<nb::list> &observed,
          const nb::list &expected) {
-        Rule rule = Rule::parse(text);
+        ResultRule rule = ResultRule::parse(text);
         if (kind != "dtype" && kind != "sizes")
           throw nb::value_error("rules are for a dtype or sizes");
         std::vector<std::vector<Fact>> facts;

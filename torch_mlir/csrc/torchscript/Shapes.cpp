@@ -25,7 +25,7 @@ using c10::ScalarType;
 // How rules are written
 //===----------------------------------------------------------------------===//
 
-static Rule parseRule(std::string_view &text) {
+static ResultRule parseRule(std::string_view &text) {
   auto skip = [&] {
     while (!text.empty() && text[0] == ' ')
       text.remove_prefix(1);
@@ -34,7 +34,7 @@ static Rule parseRule(std::string_view &text) {
   size_t end = std::min(text.find_first_of("(), "), text.size());
   if (end == 0)
     throw std::invalid_argument("a rule without a name");
-  Rule rule{std::string(text.substr(0, end)), {}};
+  ResultRule rule{std::string(text.substr(0, end)), {}};
   text.remove_prefix(end);
   skip();
   if (text.empty() || text[0] != '(')
@@ -50,9 +50,9 @@ static Rule parseRule(std::string_view &text) {
   return rule;
 }
 
-Rule Rule::parse(std::string_view text) {
+ResultRule ResultRule::parse(std::string_view text) {
   std::string whole(text);
-  Rule rule = parseRule(text);
+  ResultRule rule = parseRule(text);
   if (!text.empty())
     throw std::invalid_argument("the rule '" + whole + "' goes on after its end");
   return rule;
@@ -68,7 +68,7 @@ static const Fact &getUnknown() {
 }
 
 /// What a rule's operand is: an argument of the operator, or a literal.
-static Fact getOperand(const Rule &rule, const FunctionSchema &schema,
+static Fact getOperand(const ResultRule &rule, const FunctionSchema &schema,
                        const std::vector<Fact> &operands) {
   const std::string &name = rule.name;
   if (name == "True" || name == "False")
@@ -219,7 +219,7 @@ std::optional<ScalarType> getDtypeNamed(const std::string &name) {
 
 } // namespace
 
-std::optional<ScalarType> Shapes::inferDtype(const Rule &rule, const FunctionSchema &schema,
+std::optional<ScalarType> Shapes::inferDtype(const ResultRule &rule, const FunctionSchema &schema,
                                              const std::vector<Fact> &operands) {
   const std::string &name = rule.name;
   if (rule.operands.empty())
@@ -232,7 +232,7 @@ std::optional<ScalarType> Shapes::inferDtype(const Rule &rule, const FunctionSch
   }
   if (name == "promote") {
     Promotions promotions(1);
-    for (const Rule &operand : rule.operands) {
+    for (const ResultRule &operand : rule.operands) {
       if (!promote(getOperand(operand, schema, operands), promotions))
         return std::nullopt;
     }
@@ -349,7 +349,7 @@ static std::optional<Shape> reduce(const Shape &sizes, const Fact &dims, const F
   return result;
 }
 
-std::optional<Shape> Shapes::inferSizes(const Rule &rule, size_t which,
+std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
                                         const FunctionSchema &schema,
                                         const std::vector<Fact> &operands) {
   const std::string &name = rule.name;
@@ -363,7 +363,7 @@ std::optional<Shape> Shapes::inferSizes(const Rule &rule, size_t which,
     return which < results.size() ? results[which] : std::nullopt;
   }
   std::vector<Fact> facts;
-  for (const Rule &operand : rule.operands)
+  for (const ResultRule &operand : rule.operands)
     facts.push_back(getOperand(operand, schema, operands));
   if (name == "broadcast") {
     Shape sizes;
@@ -449,11 +449,11 @@ const std::vector<Shapes::ResultRules> &Shapes::getRules(const FunctionSchema &s
   auto line = isNew ? getLines().find(name) : getLines().end();
   if (line == getLines().end())
     return entry->second;
-  std::vector<std::optional<Rule>> parsed;
+  std::vector<std::optional<ResultRule>> parsed;
   for (std::string_view rest = line->second;;) {
     size_t tab = rest.find('\t');
     std::string_view own = rest.substr(0, tab);
-    parsed.push_back(own == "-" ? std::nullopt : std::make_optional(Rule::parse(own)));
+    parsed.push_back(own == "-" ? std::nullopt : std::make_optional(ResultRule::parse(own)));
     if (tab == rest.npos)
       break;
     rest.remove_prefix(tab + 1);

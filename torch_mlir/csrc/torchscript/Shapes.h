@@ -47,12 +47,12 @@ namespace torch_mlir::torchscript {
 ///   repeat(x, n)            times the numbers of a list that is as long, or longer
 ///   rank(x)                 as many as a tensor has
 ///   function(F, x, ...)     as PyTorch's shape function F tells
-struct Rule {
+struct ResultRule {
   std::string name;
-  std::vector<Rule> operands;
+  std::vector<ResultRule> operands;
 
   /// Throws std::invalid_argument where it isn't written so.
-  static Rule parse(std::string_view text);
+  static ResultRule parse(std::string_view text);
 };
 
 /// What rules tell, in one import.
@@ -63,16 +63,16 @@ public:
                                 const std::vector<Fact> &operands);
 
   // What one rule says of a result; `which` is its number.
-  std::optional<c10::ScalarType> inferDtype(const Rule &rule, const c10::FunctionSchema &schema,
+  std::optional<c10::ScalarType> inferDtype(const ResultRule &rule, const c10::FunctionSchema &schema,
                                             const std::vector<Fact> &operands);
-  std::optional<Shape> inferSizes(const Rule &rule, size_t which,
+  std::optional<Shape> inferSizes(const ResultRule &rule, size_t which,
                                   const c10::FunctionSchema &schema,
                                   const std::vector<Fact> &operands);
 
 private:
   /// The rules of one result; there may be none.
   struct ResultRules {
-    std::optional<Rule> dtype, sizes;
+    std::optional<ResultRule> dtype, sizes;
   };
   const std::vector<ResultRules> &getRules(const c10::FunctionSchema &schema);
 

@@ -51,6 +51,13 @@ MlirType Types::getTensor(c10::IntArrayRef sizes, MlirType dtype) const {
               MlirAttribute{nullptr});
 }
 
+MlirType Types::getTensor(MlirType dtype) const {
+  MlirLocation location = mlirLocationUnknownGet(context);
+  auto make = valueTensors ? torchMlirTorchValueTensorTypeGetChecked
+                           : torchMlirTorchNonValueTensorTypeGetChecked;
+  return make(location, -1, nullptr, dtype, MlirAttribute{nullptr});
+}
+
 MlirType Types::getElement(c10::ScalarType dtype) {
   const Dtype *known = getDtype(static_cast<size_t>(dtype));
   const char *text = known ? known->element : nullptr;
@@ -62,6 +69,19 @@ MlirType Types::getElement(c10::ScalarType dtype) {
   if (isNew)
     entry->second = mlirTypeParseGet(context, mlirStringRefCreateFromCString(text));
   return entry->second;
+}
+
+std::optional<c10::ScalarType> Types::getDtype(MlirType element) {
+  if (dtypes.empty()) {
+    for (int8_t i = 0; i < static_cast<int8_t>(c10::ScalarType::Undefined); ++i) {
+      if (elementTypes[static_cast<size_t>(i)]) {
+        auto dtype = static_cast<c10::ScalarType>(i);
+        dtypes.emplace(getElement(dtype).ptr, dtype);
+      }
+    }
+  }
+  auto found = dtypes.find(element.ptr);
+  return found == dtypes.end() ? std::nullopt : std::make_optional(found->second);
 }
 
 MlirType Types::get(const TypePtr &type) {

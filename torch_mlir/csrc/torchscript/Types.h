@@ -11,6 +11,7 @@
 #include <ATen/core/jit_type.h>
 #include <c10/core/ScalarType.h>
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -31,12 +32,15 @@ public:
   /// Throws Unsupported for what the dialect has no type for.
   MlirType get(const c10::TypePtr &type);
   MlirType getTensor() const { return tensor; }
-  /// A tensor's type with what is known of it.
+  /// A tensor's type with what is known of it; `dtype` may be null.
   MlirType getTensor(c10::IntArrayRef sizes, MlirType dtype) const;
+  MlirType getTensor(MlirType dtype) const;
   bool hasValueTensors() const { return valueTensors; }
 
   /// The element type of a tensor. Throws Unsupported for what the dialect has none for.
   MlirType getElement(c10::ScalarType dtype);
+  /// The dtype of an element type; empty where libtorch has none.
+  std::optional<c10::ScalarType> getDtype(MlirType element);
 
   /// Classes and enums in the order in which their types were asked for.
   const std::vector<c10::NamedTypePtr> &getNamed() const { return named; }
@@ -55,6 +59,8 @@ private:
   // An address means nothing once the type is gone.
   std::vector<c10::TypePtr> kept;
   std::unordered_map<c10::ScalarType, MlirType> elements;
+  /// By the element type's identity; filled when one is first asked for.
+  std::unordered_map<const void *, c10::ScalarType> dtypes;
   std::unordered_set<std::string> names;
   std::vector<c10::NamedTypePtr> named;
 };

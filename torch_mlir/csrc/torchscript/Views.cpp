@@ -94,25 +94,26 @@ bool View::isView(const std::string &operation) {
   return found != getRules().end() && !found->second.isOfMemory;
 }
 
-MlirValue View::read(Builder &builder, MlirValue base, MlirType tensor,
+MlirValue View::read(Builder &builder, MlirValue base, Refinement &refinement,
                      MlirLocation location) const {
-  MlirValue of = parent ? parent->read(builder, base, tensor, location) : base;
+  MlirValue of = parent ? parent->read(builder, base, refinement, location) : base;
   std::vector<MlirValue> operands = arguments;
   operands.insert(operands.begin(), of);
-  return builder.value(operation, location, tensor, operands);
+  return builder.value(operation, location, refinement.refine(operation, operands), operands);
 }
 
-MlirValue View::write(Builder &builder, MlirValue base, MlirValue value, MlirType tensor,
+MlirValue View::write(Builder &builder, MlirValue base, MlirValue value, Refinement &refinement,
                       MlirLocation location) const {
   if (!parent)
-    return invert(builder, base, value, tensor, location);
-  MlirValue before = parent->read(builder, base, tensor, location);
-  return parent->write(builder, base, invert(builder, before, value, tensor, location), tensor,
+    return invert(builder, base, value, location);
+  MlirValue before = parent->read(builder, base, refinement, location);
+  return parent->write(builder, base, invert(builder, before, value, location), refinement,
                        location);
 }
 
-MlirValue View::invert(Builder &builder, MlirValue before, MlirValue value, MlirType tensor,
+MlirValue View::invert(Builder &builder, MlirValue before, MlirValue value,
                        MlirLocation location) const {
+  MlirType tensor = mlirValueGetType(before);
   std::vector<MlirValue> operands = arguments;
   MlirType integer = torchMlirTorchIntTypeGet(builder.getContext());
   MlirType integers = torchMlirTorchListTypeGetChecked(location, integer);

@@ -7,6 +7,7 @@
 #define TORCH_MLIR_TORCHSCRIPT_VIEWS_H
 
 #include "torchscript/Builder.h"
+#include "torchscript/Refinement.h"
 
 #include <memory>
 #include <string>
@@ -28,14 +29,15 @@ public:
         arguments(std::move(arguments)), overlapsItself(overlapsItself) {}
 
   /// The view of a tensor with contents `base`.
-  MlirValue read(Builder &builder, MlirValue base, MlirType tensor, MlirLocation location) const;
+  MlirValue read(Builder &builder, MlirValue base, Refinement &refinement,
+                 MlirLocation location) const;
   /// The contents `base` after `value` was written through the view. Throws Unsupported for a
   /// view that can't be written through without memory.
-  MlirValue write(Builder &builder, MlirValue base, MlirValue value, MlirType tensor,
+  MlirValue write(Builder &builder, MlirValue base, MlirValue value, Refinement &refinement,
                   MlirLocation location) const;
 
 private:
-  MlirValue invert(Builder &builder, MlirValue before, MlirValue value, MlirType tensor,
+  MlirValue invert(Builder &builder, MlirValue before, MlirValue value,
                    MlirLocation location) const;
 
   std::shared_ptr<const View> parent;
