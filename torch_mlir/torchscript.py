@@ -20,7 +20,7 @@ from .compiler_utils import (
     TorchMlirCompilerError,
 )
 from .importers.torchscript import archives
-from .importers.torchscript.archives import Source
+from .importers.torchscript.archives import Source, UnrefinedOperator
 from .importers.torchscript.arguments import Described, TensorArgument, of_methods
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "TensorArgument",
     "TensorPlaceholder",
     "TorchMlirCompilerError",
+    "UnrefinedOperator",
     "compile",
     "import_archive",
     "torch_versions",
@@ -75,6 +76,7 @@ def import_archive(
     extra_library: str | None = None,
     limits: Mapping[str, int] | None = None,
     context: ir.Context | None = None,
+    unrefined: Callable[[UnrefinedOperator], None] | None = None,
     verbose: bool = False,
     enable_ir_printing: bool = False,
 ) -> ir.Module:
@@ -111,6 +113,8 @@ def import_archive(
         limits: what an archive from a stranger may cost, by the names that
             `torch_mlir._mlir_libs._jit_ir_importer.import_archive` tells.
         context: of the module; a new one by default.
+        unrefined: called with each operator of whose results the importer itself knows too
+            little: the rank or the dtype of a tensor, though those of the operands are known.
         verbose: print the imported module, and the lowered one after each stage.
         enable_ir_printing: write the module to the standard error after each pass of the
             lowering.
@@ -146,6 +150,7 @@ def import_archive(
         schemas=schemas,
         limits=dict(limits or {}),
         context=context,
+        unrefined=unrefined,
     )
     if wanted is not OutputType.RAW and _refines(refine, described):
         _refine(module)

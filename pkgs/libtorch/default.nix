@@ -146,6 +146,8 @@ let
             mkdir $out include
             $env/bin/python3 $nativeSource/torch_mlir/operators/emit_rows_cpp.py \
               --libtorch ${version} -o include/RowSchemas.inc
+            $env/bin/python3 $nativeSource/torch_mlir/operators/emit_results_cpp.py \
+              -o include/ResultRules.inc
             $env/bin/python3 $selector/selection.py $src $generated \
               $nativeSource/torch_mlir/csrc/torchscript/*.cpp $selector/stubs/*.cpp \
               $packages/nanobind/src/nb_combined.cpp \

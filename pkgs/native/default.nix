@@ -41,10 +41,10 @@ let
     "CMakeLists\\.txt"
     "cmake/.*"
     "torch_mlir/csrc/.*|.*\\.td"
-    "torch_mlir/operators/(table\\.txt|rows\\.tsv|emit_(rows_)?cpp\\.py|_(table|rows)\\.py)"
+    "torch_mlir/operators/(table\\.txt|(rows|results)\\.tsv|emit_((rows|results)_)?cpp\\.py|_(table|rows|results)\\.py)"
   ];
   # What writes data or C++ is no part of the package.
-  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows)?|emit_(rows_)?cpp|_rows)\\.py" [
+  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows|_results)?|emit_((rows|results)_)?cpp|_rows|_results)\\.py" [
     "pyproject\\.toml|README\\.md|LICENSE"
     "torch_mlir/.*\\.(py|pyi|txt|json|typed|js|css)"
   ];

@@ -75,6 +75,12 @@ def configure_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
         action="store_true",
         help="write source locations and module paths into the text (bytecode always has them)",
     )
+    command.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="tell of which operators in TorchScript the importer doesn't know shapes and dtypes",
+    )
     command.set_defaults(execute=execute)
 
 

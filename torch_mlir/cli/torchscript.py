@@ -51,6 +51,7 @@ def import_archive(
                 freeze=not options.no_freeze,
                 torch_version=options.torch_version,
                 schemas=options.schemas,
+                unrefined=_tell if getattr(options, "verbose", False) else None,
             )
         for warning in told:
             # PyTorch has things to say about its own code, which are not for the user.
@@ -89,6 +90,11 @@ def call_method(reference: TorchScriptArchive, method: str, args: Sequence[Any])
                 return getattr(loaded, method)(*args)
         except Exception as error:  # the archive's code may raise, and so may what loads it
             raise CommandError(f"{name}: PyTorch itself: {one_line(error)}") from error
+
+
+def _tell(operator: Any) -> None:
+    """Tell of an operator of whose results too little is known without PyTorch."""
+    print(f"torch-mlir: no shapes or dtypes of its own for {operator}", file=sys.stderr)
 
 
 class _Pipe(io.BytesIO):

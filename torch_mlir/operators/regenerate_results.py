@@ -16,6 +16,7 @@ them for and for all others that they happen to be right for.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import os
 import pickle
@@ -33,12 +34,12 @@ from typing import Any, cast
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torch_mlir._mlir_libs import _jit_ir_importer as native  # type: ignore[attr-defined]
 from torch_mlir.dtypes import DTYPE_TO_INT
 from torch_mlir.operators._results import NONE, RESULTS_PATH, parse, text_of
-from torch_mlir.operators._table import Schema, Type, load
+from torch_mlir.operators._table import Argument, Schema, Type, load
 
 HEADER = """\
 Rules for the results of operators, found by regenerate_results.py from what PyTorch {version} \
@@ -51,21 +52,48 @@ is explained in _results.py, the rules in csrc/torchscript/Shapes.h.
 SEED = 20
 # Samples of one entry of op_db with one dtype.
 MOST_SAMPLES = 16
+MOST_TRACED = 5
 # Calls of an operator that others are made of, and calls made of each.
-MOST_BASES = 14
-MOST_MUTANTS = 90
+MOST_BASES = 12
+MOST_MUTANTS = 70
+# Calls of which all operands get others' dtypes at once, and how many of each.
+MOST_CATEGORISED = 2
+MOST_CATEGORIES = 250
+# How often calls are changed, one change on the other.
+MUTATIONS = 3
 # For the calls that are made of an operator's.
 MOST_SECONDS = 15
 MOST_MEMORY = 3 << 29
+# What calls raise that PyTorch refuses, or that samples of others than CPUs make.
+REFUSALS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    ImportError,
+)
 # Elements of a tensor: larger ones tell nothing more.
 MOST_ELEMENTS = 1 << 14
 # Different calls that a rule has to explain, and for what part of them it has to tell all of a
 # result's sizes. (A list may have a -1 in it, which stands for what the rest leaves, a shape
 # function asserts more than it has to.) Rules that aren't here tell them always.
 LEAST_CALLS = 8
-LEAST_COMPLETE = {"list": 0.5, "replace": 0.8, "append": 0.8, "function": 0.8, "rank": 0.0}
+LEAST_COMPLETE = {
+    "list": 0.5,
+    "replace": 0.5,
+    "append": 0.3,
+    "count": 0.1,
+    "repeat": 0.9,
+    "function": 0.9,
+    "rank": 0.0,
+}
 # A shape function that PyTorch has for that operator.
-LEAST_COMPLETE_STATED = 0.3
+LEAST_COMPLETE_STATED = 0.2
 
 SAMPLE_DTYPES = (
     torch.float32,
@@ -76,6 +104,16 @@ SAMPLE_DTYPES = (
     torch.uint8,
     torch.bool,
     torch.complex64,
+)
+NUMBERS = (3, 2.5, True, 1 + 1j, 7, -1.5, False, 0)
+CATEGORIES = (
+    torch.float32,
+    torch.float64,
+    torch.int64,
+    torch.int32,
+    torch.bool,
+    torch.complex64,
+    torch.uint8,
 )
 OTHER_DTYPES = (*SAMPLE_DTYPES, torch.float16, torch.int16, torch.complex128)
 
@@ -99,6 +137,36 @@ class Observed:
     # By the operands and results as text: both as the importer takes them.
     seen: dict[str, tuple[list[Any], list[Any]]] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
+
+
+@functools.cache
+def lengths_of(overload: torch._ops.OpOverload) -> list[int | None]:
+    """Of arguments that are lists of so many, where one number may stand for all, how many."""
+    kinds = [bare(argument.type) for argument in table_schema(overload).arguments]
+    return [kind.size if kind.name == "List" else None for kind in kinds]
+
+
+def spread(overload: torch._ops.OpOverload, operands: list[Any]) -> list[Any]:
+    """The operands as TorchScript has them: lists where Python may give a number."""
+    return [
+        [each] * length if length is not None and isinstance(each, (int, float)) else each
+        for each, length in zip(operands, lengths_of(overload), strict=True)
+    ]
+
+
+def is_plain(operands: Any) -> bool:
+    """Whether a call can be made of what is known of its operands."""
+    if isinstance(operands, list):
+        return all(map(is_plain, operands))
+    return operands is not ...
+
+
+def value_of(operand: Any) -> Any:
+    """An operand as it's known: a tensor of ones for one."""
+    if isinstance(operand, tuple):
+        dtypes = {number: dtype for dtype, number in DTYPE_TO_INT.items()}
+        return torch.ones(operand[0], dtype=dtypes[operand[1]])
+    return [value_of(each) for each in operand] if isinstance(operand, list) else operand
 
 
 def fact(value: Any) -> Any:
@@ -155,8 +223,17 @@ class Observations:
             for name, seen in pickle.load(file).items():
                 namespace, _, rest = name.partition("::")
                 packet, _, overload = rest.partition(".")
-                own = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
-                self.overloads[name] = Observed(own, seen=seen)
+                try:
+                    packets = getattr(torch.ops, namespace)
+                    own = getattr(getattr(packets, packet), overload or "default")
+                except AttributeError:
+                    continue  # what a library registers when it is asked to
+                self.overloads[name] = Observed(own)
+                for operands, results in seen.values():
+                    known = self.overloads[name]
+                    known.seen[repr((operands, results))] = (operands, results)
+                    if len(known.calls) < MOST_BASES and is_plain(operands):
+                        known.calls.append(Call([value_of(each) for each in operands]))
 
     def wanted(self, overload: Any) -> bool:
         if not isinstance(overload, torch._ops.OpOverload):
@@ -164,7 +241,7 @@ class Observations:
         schema = overload._schema
         if schema.is_mutable or not schema.returns:
             return False
-        return any(str(result.type) == "Tensor" for result in schema.returns)
+        return any(str(result.type) in ("Tensor", "List[Tensor]") for result in schema.returns)
 
     def note(self, overload: Any, args: Sequence[Any], kwargs: Any, result: Any) -> None:
         if not self.wanted(overload):
@@ -176,12 +253,16 @@ class Observations:
         if any(leaf.numel() > MOST_ELEMENTS for leaf in leaves):
             return
         own = self.overloads.setdefault(overload.name(), Observed(overload))
-        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        is_several = len(overload._schema.returns) > 1
+        results = list(result) if is_several else [result]
         if len(results) != len(overload._schema.returns):
             return
-        operands = call.facts()
-        given = [fact(each) if torch.is_tensor(each) else None for each in results]
-        if given and any(each is ... for each in given):
+        operands = spread(overload, call.facts())
+        given = [
+            fact(each) if torch.is_tensor(each) or isinstance(each, (list, tuple)) else None
+            for each in results
+        ]
+        if any(each is ... or (isinstance(each, list) and ... in each) for each in given):
             return
         key = repr((operands, given))
         if key in own.seen:
@@ -270,18 +351,125 @@ def run_samples(observations: Observations, only: str | None) -> None:
             torch.manual_seed(SEED)
             try:
                 samples = [*itertools.islice(info.sample_inputs("cpu", dtype), MOST_SAMPLES)]
-            except Exception:  # some samples want what isn't installed
+            except REFUSALS:  # some samples want what isn't installed
                 continue
-            for sample in samples:
+            for index, sample in enumerate(samples):
                 args = (sample.input, *sample.args)
                 run_sample(observations, info, args, sample.kwargs)
+                if index < MOST_TRACED:
+                    run_traced(observations, info, args, sample.kwargs)
+
+
+class Traced(torch.nn.Module):
+    """A call of an operator on tensors alone."""
+
+    def __init__(self, function: Any, leaves: list[Any], spec: Any) -> None:
+        super().__init__()
+        self.function, self.leaves, self.spec = function, leaves, spec
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        rest = iter(tensors)
+        leaves = [next(rest) if torch.is_tensor(leaf) else leaf for leaf in self.leaves]
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        return self.function(*args, **kwargs)
+
+
+def run_traced(observations: Observations, info: Any, args: Sequence[Any], kwargs: Any) -> None:
+    """Note the operators that a trace has: what TorchScript calls, whatever it consists of."""
+    leaves, spec = tree_flatten((tuple(args), kwargs))
+    tensors = tuple(leaf for leaf in leaves if torch.is_tensor(leaf))
+    try:
+        with torch.no_grad():
+            traced = torch.jit.trace(
+                Traced(info.op, leaves, spec), tensors, check_trace=False, strict=False
+            )
+        nodes = [*traced.inlined_graph.nodes()]
+    except REFUSALS:  # what can't be traced isn't in TorchScript's archives that way
+        return
+    for node in nodes:
+        arguments = [constant_of(each) for each in node.inputs()]
+        text = node.schema() if node.kind().startswith("aten::") else "(no schema)"
+        if "(no schema)" in text or any(each is ... for each in arguments):
+            continue
+        schema = torch._C.parse_schema(text)
+        packet = getattr(torch.ops.aten, schema.name.partition("::")[2], None)
+        overload = getattr(packet, schema.overload_name or "default", None)
+        if observations.wanted(overload) and len(arguments) == len(schema.arguments):
+            attempt(observations, overload, Call(arguments))
+
+
+def constant_of(value: Any) -> Any:
+    """A value in a trace: a tensor like it, or the constant that it is; ... for others."""
+    kind = value.type()
+    if isinstance(kind, torch._C.TensorType):
+        sizes, dtype = kind.sizes(), kind.dtype()
+        if sizes is None or dtype is None:
+            return ...
+        with torch.no_grad():
+            return torch.ones(sizes, dtype=dtype)
+    if value.node().kind() == "prim::Constant":
+        return value.toIValue()
+    if value.node().kind() == "prim::ListConstruct":
+        elements = [constant_of(each) for each in value.node().inputs()]
+        return ... if any(each is ... for each in elements) else elements
+    return ...
+
+
+def run_simple(observations: Observations, only: str | None) -> None:
+    """Call what PyTorch has no samples of, and takes but tensors and numbers."""
+    for key, schema in load().items():
+        namespace, _, rest = key.partition(".")
+        packet, _, name = rest.partition(".")
+        overload = getattr(
+            getattr(getattr(torch.ops, namespace), packet, None), name or "default", None
+        )
+        if overload is None or not observations.wanted(overload):
+            continue
+        if overload.name() in observations.overloads:
+            continue
+        if only is not None and only not in overload.name() or "inplace" in schema.flags:
+            continue
+        known = observations.overloads.setdefault(overload.name(), Observed(overload))
+        for sizes in ((), (3,), (2, 3), (2, 3, 4, 5)):
+            for number in (3, 2.5, True):
+                arguments = [simple(argument, sizes, number) for argument in schema.arguments]
+                if ... in arguments or len(arguments) != len(overload._schema.arguments):
+                    continue
+                call = Call(arguments)
+                seen = in_child(functools.partial(seen_of, observations, known, call))
+                if seen:
+                    known.calls.append(call)
+                    known.seen.update(seen)
+
+
+def seen_of(observations: Observations, own: Observed, call: Call) -> dict[str, Any]:
+    """What is known of an operator after one more call."""
+    return dict(own.seen) if attempt(observations, own.overload, call) else {}
+
+
+def simple(argument: Argument, sizes: Sequence[int], number: Any) -> Any:
+    """A value for an argument; ... for one of a type that this has none for."""
+    if argument.default is not None:
+        return argument.default_value
+    kind = argument.type.name
+    if kind == "Optional":
+        return None
+    if kind == "Tensor":
+        return torch.ones(sizes)
+    if kind in ("Scalar", "number"):
+        return number
+    if kind == "float":
+        return float(number)
+    if kind in ("int", "SymInt"):
+        return int(number)
+    return bool(number) if kind == "bool" else ...
 
 
 def run_sample(observations: Observations, info: Any, args: Sequence[Any], kwargs: Any) -> None:
     try:
         with torch.no_grad(), Dispatched(observations), Called(observations):
             result = info.op(*args, **kwargs)
-    except Exception:  # samples for other devices and other options
+    except REFUSALS:  # samples for other devices and other options
         return
     note_packet(observations, info.aten_name, args, kwargs, result)
     # Operators that consist of others are called by their own name as well.
@@ -291,14 +479,15 @@ def run_sample(observations: Observations, info: Any, args: Sequence[Any], kwarg
         attempt(observations, overload, call)
 
 
-def attempt(observations: Observations, overload: torch._ops.OpOverload, call: Call) -> None:
-    """Make a call, which may be refused."""
+def attempt(observations: Observations, overload: torch._ops.OpOverload, call: Call) -> bool:
+    """Make a call, which may be refused; whether it wasn't."""
     try:
         with torch.no_grad():
             result = run(overload, call)
-    except Exception:  # what PyTorch refuses has no results to explain
-        return
+    except REFUSALS:  # what PyTorch refuses has no results to explain
+        return False
     observations.note(overload, call.arguments, {}, result)
+    return True
 
 
 def tensors_in(call: Call) -> list[tuple[int, int | None]]:
@@ -397,6 +586,40 @@ def mutants(call: Call, schema: Any) -> Iterator[Call]:
                 yield replaced(call, index, None, numbers)
 
 
+def categories(call: Call, schema: Any) -> Iterator[Call]:
+    """Calls with tensors and numbers of all dtypes, with dimensions and without, in each other's
+    company, and without a dtype that is given: what promotion depends on."""
+    places = tensors_in(call)[:4]
+    numbers = [
+        index
+        for index, argument in enumerate(schema.arguments)
+        if str(argument.real_type) in ("number", "Optional[number]")
+    ][: max(0, 4 - len(places))]
+    for index, argument in enumerate(schema.arguments):
+        if str(argument.real_type) == "Optional[ScalarType]":
+            call = replaced(call, index, None, None)
+    choices: list[list[tuple[int, int | None, Any]]] = []
+    for index, place in places:
+        tensor = tensor_at(call, index, place)
+        others = [tensor.to(dtype) for dtype in CATEGORIES]
+        others += [each.reshape(-1)[0] for each in others if each.dim() and each.numel()]
+        choices.append([(index, place, each) for each in others])
+    for index in numbers:
+        choices.append([(index, None, each) for each in NUMBERS])
+    chosen = random.Random(SEED)
+    product = 1
+    for each in choices:
+        product *= len(each)
+    combinations: Iterable[Any] = itertools.product(*choices)
+    if product > MOST_CATEGORIES:
+        combinations = ([chosen.choice(each) for each in choices] for _ in range(MOST_CATEGORIES))
+    for combination in combinations if choices else ():
+        made = call
+        for index, place, value in combination:
+            made = replaced(made, index, place, value)
+        yield made
+
+
 def is_small(call: Call) -> bool:
     """Whether a call can't take long: numbers and lists of them tell sizes."""
     product = 1
@@ -413,22 +636,43 @@ def run_mutants(observations: Observations, only: str | None) -> None:
             continue
         if number % 100 == 0:
             print(f"  {number} of {len(observations.overloads)} operators", file=sys.stderr)
-        own.seen.update(in_child(lambda own=own: mutants_of(observations, own)))
+        own.seen.update(in_child(functools.partial(mutants_of, observations, own)))
+
+
+def attempt_categories(observations: Observations, own: Observed) -> None:
+    for call in own.calls[:MOST_CATEGORISED]:
+        for other in itertools.islice(categories(call, own.overload._schema), MOST_CATEGORIES):
+            attempt(observations, own.overload, other)
+
+
+def categories_of(observations: Observations, own: Observed) -> dict[str, Any]:
+    known = set(own.seen)
+    attempt_categories(observations, own)
+    return {key: value for key, value in own.seen.items() if key not in known}
 
 
 def mutants_of(observations: Observations, own: Observed) -> dict[str, Any]:
     chooser = random.Random(SEED)
     known = set(own.seen)
     until = time.monotonic() + MOST_SECONDS
-    for call in own.calls:
-        try:
-            made = [*mutants(call, own.overload._schema)]
-        except Exception:  # a tensor that can't be changed so
-            continue
-        chooser.shuffle(made)
-        for other in made[:MOST_MUTANTS]:
-            if is_small(other) and time.monotonic() < until:
-                attempt(observations, own.overload, other)
+    attempt_categories(observations, own)
+    calls = own.calls
+    for _ in range(MUTATIONS):
+        accepted = []
+        for call in calls:
+            try:
+                made = [*mutants(call, own.overload._schema)]
+            except REFUSALS:  # a tensor that can't be changed so
+                continue
+            chooser.shuffle(made)
+            for other in made[:MOST_MUTANTS]:
+                if not is_small(other) or time.monotonic() > until:
+                    continue
+                if attempt(observations, own.overload, other):
+                    accepted.append(other)
+        # Some of what was made is changed again.
+        chooser.shuffle(accepted)
+        calls = accepted[:MOST_BASES]
     return {key: value for key, value in own.seen.items() if key not in known}
 
 
@@ -454,6 +698,7 @@ def in_child(function: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     _, status = os.waitpid(child, 0)
     return cast("dict[str, Any]", pickle.loads(data)) if status == 0 else {}
 
+
 # ----------------------------------------------------------------------------------------------
 # Rules
 # ----------------------------------------------------------------------------------------------
@@ -474,9 +719,11 @@ class Candidates:
         kinds = [(argument.name, bare(argument.type)) for argument in schema.arguments]
         self.tensors = [name for name, kind in kinds if kind.name == "Tensor"]
         self.lists = [
-            name for name, kind in kinds if kind.name == "List" and bare(kind.element).name == "Tensor"
+            name
+            for name, kind in kinds
+            if kind.name == "List" and bare(kind.element).name == "Tensor"
         ]
-        self.numbers = [name for name, kind in kinds if kind.name == "Scalar"]
+        self.numbers = [name for name, kind in kinds if kind.name in ("Scalar", "number")]
         self.dtypes = [name for name, kind in kinds if kind.name == "ScalarType" or name == "dtype"]
         self.ints = [name for name, kind in kinds if kind.name in ("int", "SymInt")]
         self.int_lists = [
@@ -487,14 +734,18 @@ class Candidates:
         self.bools = [name for name, kind in kinds if kind.name == "bool"]
         self.names = {name for name, _ in kinds}
 
-    def of_dtype(self) -> Iterator[str]:
+    def of_dtype(self, is_varied: bool) -> Iterator[str]:
+        """``is_varied``: operands of several dtypes were seen, so that a constant is one."""
+        constants = ("bool", "int64", "int32", "float32", "uint8", "float64", "complex64")
+        if is_varied:
+            yield from constants
         bases = [f"of({name})" for name in (*self.tensors, *self.lists)]
         groups = [
-            (*self.tensors, *self.lists, *self.numbers),
-            (*self.tensors, *self.lists),
-            *itertools.combinations((*self.tensors, *self.lists, *self.numbers), 2),
             *((name,) for name in (*self.lists, *self.numbers)),
+            *itertools.combinations((*self.tensors, *self.lists, *self.numbers), 2),
             *itertools.combinations((*self.tensors, *self.numbers), 3),
+            (*self.tensors, *self.lists),
+            (*self.tensors, *self.lists, *self.numbers),
         ]
         for group in groups:
             rule = f"promote({','.join(group)})"
@@ -505,6 +756,7 @@ class Candidates:
         for base in bases:
             yield f"default({base})"
             yield f"wide({base})"
+            yield f"truth({base})"
             yield f"real({base})"
             yield f"real(default({base}))"
             yield f"complex({base})"
@@ -518,22 +770,34 @@ class Candidates:
                 yield f"given({name},real({base}))"
             yield f"given({name},float32)"
             yield f"given({name},int64)"
-        for dtype in ("bool", "int64", "int32", "float32", "uint8", "float64", "complex64"):
-            yield dtype
+        if not self.tensors:
+            yield from constants
+
+    def of_parts(self) -> Iterator[str]:
+        for name in self.tensors[:1]:
+            for dim in self.ints:
+                yield f"unbind({name},{dim})"
+            for number in (*self.ints, *self.int_lists):
+                for dim in (*self.ints, "0"):
+                    if dim != number:
+                        yield f"split({name},{number},{dim})"
+                        yield f"chunk({name},{number},{dim})"
 
     def of_sizes(self) -> Iterator[str]:
         yield "scalar"
         for name in self.tensors:
             yield f"of({name})"
         groups = [
-            (*self.tensors, *self.lists),
             *((name,) for name in self.lists),
             *itertools.combinations(self.tensors, 2),
             *itertools.combinations(self.tensors, 3),
+            (*self.tensors, *self.lists),
         ]
         for group in groups:
             if group:
                 yield f"broadcast({','.join(group)})"
+        if self.stated is not None:
+            yield from self.of_function(self.stated, by_name=False)
         for name in self.int_lists:
             yield f"list({name})"
         for name in self.tensors[:1]:
@@ -550,14 +814,38 @@ class Candidates:
                 yield f"append({name},{number})"
             for numbers in self.int_lists:
                 yield f"repeat({name},{numbers})"
-        if self.stated is not None:
-            yield from self.of_function(self.stated, by_name=False)
+                yield f"pad({name},{numbers})"
+                yield f"last({name},{numbers})"
+                for dim in self.ints:
+                    yield f"unflatten({name},{dim},{numbers})"
+            for other in self.tensors[1:]:
+                yield f"product({name},{other})"
+                for third in self.tensors[1:]:
+                    if third != other:
+                        yield f"product({name},{other},{third})"
+            yield from self.of_windows()
+        for count in (1, 2, 3):
+            if self.numbers[:count] and len(self.numbers) >= count:
+                yield f"count({','.join(self.numbers[:count])})"
         for function in sorted(FUNCTIONS):
             yield from self.of_function(function, by_name=False)
         for function in sorted(FUNCTIONS):
             yield from self.of_function(function, by_name=True)
         for name in self.tensors:
             yield f"rank({name})"
+
+    def of_windows(self) -> Iterator[str]:
+        """Pooling and transposed convolutions, whose arguments have the same names everywhere."""
+        own = [
+            *(name for name in ("self", "input") if name in self.names),
+            *(name for name in ("kernel_size", "stride", "padding") if name in self.names),
+        ]
+        dilation = "dilation" if "dilation" in self.names else "1"
+        if len(own) == 4 and "ceil_mode" in self.names:
+            yield f"pool({','.join((*own, dilation, 'ceil_mode'))})"
+        names = ("input", "weight", "stride", "padding", "output_padding", "groups", "dilation")
+        if self.names.issuperset(names):
+            yield f"transposed({','.join(names)})"
 
     def of_function(self, function: str, by_name: bool) -> Iterator[str]:
         parameters = FUNCTIONS[function]
@@ -614,26 +902,59 @@ def find_rule(
     observed: Sequence[tuple[list[Any], Any]],
     stated: str | None = None,
 ) -> tuple[str, int] | None:
-    """The first rule that is never wrong, and on how many calls it says all."""
+    """Of the rules that are never wrong the first of those that say most; and how often it does."""
     operands = [each[0] for each in observed]
     expected = [each[1] for each in observed]
     # Most rules are refuted by one of these.
     few = range(0, len(observed), max(1, len(observed) // 24))
     short = [operands[i] for i in few], [expected[i] for i in few]
+    best: tuple[str, int] | None = None
     for rule in candidates:
         if not native.check_rule(rule, kind, which, schema, *short)[0]:
             continue
-        right, said = native.check_rule(rule, kind, which, schema, operands, expected)
+        right, told, said = native.check_rule(rule, kind, which, schema, operands, expected)
         if not right:
             continue
-        if kind == "dtype" and said == len(observed):
-            return rule, said
+        if kind == "dtype":
+            if said == len(observed):
+                return rule, said
+            continue
+        # Ranks tell nothing of sizes, so that they have to be told always.
+        if rule.startswith("rank(") and told < len(observed):
+            continue
+        if kind == "parts":
+            if said == len(observed):
+                return rule, said
+            continue
         least = LEAST_COMPLETE.get(rule.partition("(")[0], 1.0)
         if stated is not None and rule.startswith(f"function({stated},"):
             least = LEAST_COMPLETE_STATED
-        if kind == "sizes" and said >= least * len(observed):
-            return rule, said
-    return None
+        if said >= least * len(observed) and (best is None or said > best[1]):
+            best = rule, said
+            if said == len(observed):
+                break
+    return best
+
+
+def rules_of_list(own: Observed) -> tuple[str, str]:
+    """An overload's rules for the list of tensors that it gives."""
+    text = str(own.overload._schema)
+    observed = [
+        (operands, results[0])
+        for operands, results in own.seen.values()
+        if isinstance(results[0], list) and all(isinstance(each, tuple) for each in results[0])
+    ]
+    if len(observed) < LEAST_CALLS or len(observed) < len(own.seen):
+        return NONE, NONE
+    candidates = Candidates(table_schema(own.overload), None)
+    dtypes = [(operands, parts[0][1]) for operands, parts in observed if parts]
+    found = find_rule(candidates.of_dtype(is_varied=False), "dtype", 0, text, dtypes)
+    alike = all(len({part[1] for part in parts}) < 2 for _, parts in observed)
+    dtype = NONE if found is None or "(" not in found[0] or not alike else found[0]
+    sizes = [(operands, [part[0] for part in parts]) for operands, parts in observed]
+    found = find_rule(candidates.of_parts(), "parts", 0, text, sizes)
+    different = {repr(parts) for _, parts in sizes}
+    return dtype, NONE if found is None or len(different) < LEAST_CALLS else found[0]
 
 
 def rules_of(own: Observed, which: int, stated: str | None) -> tuple[str, str]:
@@ -651,12 +972,9 @@ def rules_of(own: Observed, which: int, stated: str | None) -> tuple[str, str]:
     candidates = Candidates(table_schema(own.overload), stated)
     dtypes = [(operands, result[1]) for operands, result in observed]
     sizes = [(operands, result[0]) for operands, result in observed]
-    found = find_rule(candidates.of_dtype(), "dtype", which, text, dtypes)
+    is_varied = len({repr(dtypes_in(operands)) for operands, _ in observed}) > 2
+    found = find_rule(candidates.of_dtype(is_varied), "dtype", which, text, dtypes)
     dtype = NONE if found is None else found[0]
-    operand_dtypes = {repr(dtypes_in(operands)) for operands, _ in observed}
-    constant = "(" not in dtype
-    if constant and candidates.tensors and len(operand_dtypes) < 3:
-        dtype = NONE
     found = find_rule(candidates.of_sizes(), "sizes", which, text, sizes, stated)
     rule = NONE if found is None else found[0]
     different = {repr(result) for _, result in sizes}
@@ -696,7 +1014,7 @@ def summary_of(rules: dict[str, list[str]]) -> tuple[str, list[str]]:
     for key, schema in load().items():
         if not is_inferable(schema):
             continue
-        own = rules.get(key, [])
+        own = rules.get(key.replace(".", "::", 1), [])
         told = [
             rule
             for index, result in enumerate(schema.results)
@@ -737,8 +1055,12 @@ def main(argv: list[str] | None = None) -> int:
     observations = Observations()
     if arguments.observed is not None and arguments.observed.exists():
         observations.load(arguments.observed)
+        observations.frozen = True
+        for own in observations.overloads.values():
+            own.seen.update(in_child(functools.partial(categories_of, observations, own)))
     else:
         run_samples(observations, arguments.only)
+        run_simple(observations, arguments.only)
         run_mutants(observations, arguments.only)
         if arguments.observed is not None:
             observations.save(arguments.observed)
@@ -747,7 +1069,9 @@ def main(argv: list[str] | None = None) -> int:
     for name, own in sorted(observations.overloads.items()):
         found: list[str] = []
         for which, result in enumerate(own.overload._schema.returns):
-            if str(result.type) != "Tensor":
+            if str(result.type) == "List[Tensor]" and which == 0:
+                found += rules_of_list(own)
+            elif str(result.type) != "Tensor":
                 found += [NONE, NONE]
             else:
                 found += rules_of(own, which, stated.get(name))

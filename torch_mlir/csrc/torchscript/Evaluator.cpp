@@ -1713,12 +1713,15 @@ bool Evaluator::evaluateNorm(const Node *node) {
   if (!isBatch || !training.isBool() || !isTensorValue(inputs[3]) || !isTensorValue(inputs[4]))
     throw Unsupported("it may write to the statistics that it is given, which can't be done on "
                       "values");
-  MlirType tensor = types.getTensor();
   std::vector<MlirValue> operands;
   for (size_t i = 0; i < 8; ++i)
     operands.push_back(materialize(inputs[i], node->input(i)->type()));
-  MlirOperation made = emit("torch.aten._native_batch_norm_legit_functional",
-                            std::vector<MlirType>(5, tensor), operands);
+  const char *functional = "torch.aten._native_batch_norm_legit_functional";
+  std::vector<MlirType> results = refinement.refine(functional, operands, 5);
+  // Statistics keep what they are.
+  for (size_t i = 0; i < 2; ++i)
+    results[3 + i] = mlirValueGetType(operands[3 + i]);
+  MlirOperation made = emit(functional, results, operands);
   for (intptr_t i = 0; i < 2; ++i) {
     const IValue &statistic = inputs[static_cast<size_t>(3 + i)];
     Place place = placeOf(statistic);
@@ -1857,6 +1860,10 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
   if (mlirOperationIsNull(made))
     made = emit("torch.operator", results, operands, {{"name", builder->string(own)}});
 
+  std::optional<std::vector<MlirType>> parts;
+  if (node->outputs().size() == 1 && *node->output()->type() == *c10::ListType::ofTensors())
+    parts = refinement.refineList(schema, operands);
+
   // What results may share memory with.
   std::set<Cell *> shared;
   for (size_t i = 0; i < inputs.size() && i < arguments.size(); ++i) {
@@ -1867,7 +1874,20 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
   }
   for (size_t i = 0; i < node->outputs().size(); ++i) {
     const Value *output = node->outputs()[i];
-    IValue leaf = makeLeaf(mlirOperationGetResult(made, static_cast<intptr_t>(i)), output->type());
+    MlirValue result = mlirOperationGetResult(made, static_cast<intptr_t>(i));
+    IValue leaf;
+    if (parts) {
+      // A list that is known in parts.
+      MlirOperation unpacked = emit("torch.prim.ListUnpack", *parts, {result});
+      c10::impl::GenericList list(c10::TensorType::get());
+      for (size_t j = 0; j < parts->size(); ++j)
+        list.push_back(makeLeaf(mlirOperationGetResult(unpacked, static_cast<intptr_t>(j)),
+                                c10::TensorType::get()));
+      heap.noteBirth(list);
+      leaf = list;
+    } else {
+      leaf = makeLeaf(result, output->type());
+    }
     bool isShared = schema.is_varret() || i >= schema.returns().size() ||
                     schema.returns()[i].alias_info() ||
                     schema.returns()[i].type()->hasFreeVariables();

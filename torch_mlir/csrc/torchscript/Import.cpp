@@ -107,15 +107,14 @@ std::string getModelName(const torch::jit::Module &model) {
 }
 
 void importModel(MlirContext context, MlirModule module, const torch::jit::Module &model,
-                 const Options &options, const Archive &archive,
-                 std::vector<std::string> &warnings) {
+                 const Options &options, const Archive &archive, Report &report) {
   Locations locations(context);
   Types types(context, /*valueTensors=*/options.mode == Mode::Torch);
   Literals literals(types, archive.limits().expandedTensorBytes, archive);
   MlirBlock body = mlirModuleGetBody(module);
   if (options.mode == Mode::Torch)
     return importMethods(context, body, model, options.pipeline, types, literals, locations,
-                         warnings);
+                         report);
   Functions functions(context, body, types, literals, locations);
   Builder builder(context, body);
   SharedMemory shared(model._ivalue());
@@ -127,7 +126,7 @@ void importModel(MlirContext context, MlirModule module, const torch::jit::Modul
 /// What a thread with room for it does.
 MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archive,
                       const std::string &name, const Options &options,
-                      std::vector<std::string> &warnings) {
+                      Report &report) {
   Diagnostics diagnostics(context);
   IgnoredWarnings ignored;
   try {
@@ -140,7 +139,7 @@ MlirModule importHere(MlirContext context, const std::shared_ptr<Archive> &archi
         mlirModuleGetOperation(module.get()),
         mlirStringRefCreateFromCString("torch.debug_module_name"),
         builder.string(getModelName(model)));
-    importModel(context, module.get(), model, options, *archive, warnings);
+    importModel(context, module.get(), model, options, *archive, report);
     diagnostics.clear();
     if (!mlirOperationVerify(mlirModuleGetOperation(module.get())))
       throw ImportError("the module that was made isn't valid: " + diagnostics.getText());
@@ -174,10 +173,10 @@ std::mutex &getImportMutex() {
 
 MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &archive,
                          const std::string &name, const Options &options,
-                         std::vector<std::string> &warnings) {
+                         Report &report) {
   std::lock_guard<std::mutex> lock(getImportMutex());
   MlirModule module{nullptr};
-  onDeepStack([&] { module = importHere(context, archive, name, options, warnings); });
+  onDeepStack([&] { module = importHere(context, archive, name, options, report); });
   return module;
 }
 

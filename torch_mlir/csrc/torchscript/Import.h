@@ -37,13 +37,13 @@ struct Options {
 };
 
 /// The archive's module in `context`, whose owner is the caller. `name` is what messages call
-/// the archive. `warnings` gets what the caller should know.
+/// the archive. `report` gets what the caller should know.
 ///
 /// Throws ImportError for what can't be imported, ArchiveError for what is no archive. Imports
 /// in a process run one after the other.
 MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &archive,
                          const std::string &name, const Options &options,
-                         std::vector<std::string> &warnings);
+                         Report &report);
 
 /// What `registeredSchemas` tells of a row.
 std::vector<std::string> getSchemas(const std::string &row);

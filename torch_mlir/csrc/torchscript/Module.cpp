@@ -45,6 +45,13 @@ nb::object toPython(const std::string &text) {
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
+/// (file, line, function), or None.
+nb::object getLocation(const std::optional<SourceLine> &line) {
+  if (!line)
+    return nb::none();
+  return nb::make_tuple(toPython(line->file), line->line, toPython(line->function));
+}
+
 /// Raises an ImportError of Python's for one of ours: the message, and where in the user's source
 /// as (file, line, function).
 void raiseImportError(const ImportError &problem) {
@@ -54,10 +61,7 @@ void raiseImportError(const ImportError &problem) {
   nb::object error = nb::steal(PyObject_CallOneArg(importErrorClass, message.ptr()));
   if (!error.is_valid())
     return;
-  nb::object location = nb::none();
-  if (const auto &line = problem.getLine())
-    location = nb::make_tuple(toPython(line->file), line->line, toPython(line->function));
-  error.attr("location") = location;
+  error.attr("location") = getLocation(problem.getLine());
   PyErr_SetObject(importErrorClass, error.ptr());
 }
 
@@ -155,7 +159,7 @@ nb::object importFrom(const nb::object &context, const nb::object &source,
                       const std::vector<std::string> &methods,
                       const std::map<std::string, std::vector<Argument>> &arguments,
                       bool freeze, const std::vector<std::string> &schemas,
-                      const nb::kwargs &limits) {
+                      const nb::object &unrefined, const nb::kwargs &limits) {
   Options options;
   options.schemas = schemas;
   options.row = row.value_or("");
@@ -188,22 +192,26 @@ nb::object importFrom(const nb::object &context, const nb::object &source,
                     : isMemory ? "<bytes>"
                                : nb::cast<std::string>(nb::str(source));
   std::shared_ptr<Archive> archive = openArchive(source, own, getLimits(limits));
-  std::vector<std::string> warnings;
+  Report report;
   MlirModule module{nullptr};
   {
     // Python goes on meanwhile. It has to where another thread forks: it holds the lock then, and
     // waits for the end of this.
     nb::gil_scoped_release released;
-    module = importArchive(mlirContext, archive, own, options, warnings);
+    module = importArchive(mlirContext, archive, own, options, report);
   }
   nb::object made = nb::steal(mlirPythonModuleToCapsule(module));
   nb::object result = nb::module_::import_(MAKE_MLIR_PYTHON_QUALNAME("ir"))
                           .attr("Module")
                           .attr(MLIR_PYTHON_CAPI_FACTORY_ATTR)(made);
-  for (const std::string &warning : warnings) {
+  for (const std::string &warning : report.warnings) {
     nb::object message = toPython(own + ": " + warning);
     if (!message.is_valid() || PyErr_WarnFormat(PyExc_UserWarning, 1, "%U", message.ptr()))
       throw nb::python_error();
+  }
+  for (const UnrefinedOperator &each : report.unrefined) {
+    if (!unrefined.is_none())
+      unrefined(toPython(each.name), each.count, getLocation(each.line));
   }
   return result;
 }
@@ -237,7 +245,7 @@ NB_MODULE(_jit_ir_importer, module) {
              "name"_a = nb::none(), "row"_a = nb::none(), "mode"_a = "raw",
              "methods"_a = std::vector<std::string>(),
              "arguments"_a = std::map<std::string, std::vector<Argument>>(), "freeze"_a = true,
-             "schemas"_a = std::vector<std::string>(), "limits"_a,
+             "schemas"_a = std::vector<std::string>(), "unrefined"_a = nb::none(), "limits"_a,
              "Imports a TorchScript archive as an `ir.Module` of the context.\n\n"
              "`source` is a path, or a bytes-like object, which has to stay as it is as long as "
              "the context lives: contents of tensors stay where they are. `name` is what "
@@ -251,7 +259,10 @@ NB_MODULE(_jit_ir_importer, module) {
              "tensor, -1 for a size that's open, None for sizes of any rank, an element type of "
              "MLIR's or an empty text; or None. Arguments beyond those get their defaults. With "
              "`freeze`, tensors that nothing writes to are literals, otherwise global slots. "
-             "`schemas` are those of operators that the row lacks, for this import only.\n\n"
+             "`schemas` are those of operators that the row lacks, for this import only. "
+             "`unrefined`, if given, is called for each operator that gave tensors of unknown rank "
+             "or dtype though those of its operands are known: with its name, how often, and "
+             "(file, line, function) of the first, or None.\n\n"
              "What an archive from a stranger may cost is limited, with other keywords than the "
              "defaults if need be: `records`; bytes once inflated (`inflated_record_bytes`, "
              "`inflated_bytes`); what pickles hold (`pickle_values`, `pickle_depth`, "

@@ -104,9 +104,9 @@ class MethodImporter {
 public:
   MethodImporter(MlirContext context, MlirBlock module, const torch::jit::Module &model,
                  const PipelineOptions &options, Types &types, Literals &literals,
-                 Locations &locations, std::vector<std::string> &warnings)
+                 Locations &locations, Report &report)
       : context(context), module(module), model(model), options(options), types(types),
-        literals(literals), locations(locations), warnings(warnings), shared(model._ivalue()) {
+        literals(literals), locations(locations), report(report), shared(model._ivalue()) {
     slots.allTensors = !options.freeze;
     std::unordered_set<const void *> seen;
     collectNames(model._ivalue(), "", names, seen, 0);
@@ -230,7 +230,7 @@ private:
     MlirLocation location;
   };
 
-  Body evaluate(Function &method, std::vector<std::string> *warnings) {
+  Body evaluate(Function &method, Report *report) {
     const auto &arguments = method.getSchema().arguments();
     auto known = options.arguments.find(method.name());
     Body body;
@@ -290,9 +290,12 @@ private:
       for (MlirValue each : results)
         body.results.push_back(mlirValueGetType(each));
       Builder(context, body.block).create("func.return", body.location, {}, results);
-      if (warnings)
-        warnings->insert(warnings->end(), evaluator.getWarnings().begin(),
-                         evaluator.getWarnings().end());
+      if (report) {
+        report->warnings.insert(report->warnings.end(), evaluator.getWarnings().begin(),
+                                evaluator.getWarnings().end());
+        for (const auto &[name, unrefined] : evaluator.getUnrefined())
+          report->unrefined.push_back({name, unrefined.count, getUserLine(unrefined.frames)});
+      }
     } catch (const Unsupported &problem) {
       mlirBlockDestroy(body.block);
       throw ImportError("'" + method.name() + "': " + problem.what());
@@ -314,7 +317,7 @@ private:
   }
 
   void importMethod(Function &method) {
-    Body body = evaluate(method, &warnings);
+    Body body = evaluate(method, &report);
     Builder builder(context, module);
     MlirRegion region = mlirRegionCreate();
     mlirRegionAppendOwnedBlock(region, body.block);
@@ -396,7 +399,7 @@ private:
   Types &types;
   Literals &literals;
   Locations &locations;
-  std::vector<std::string> &warnings;
+  Report &report;
   Names names;
   SharedMemory shared;
   Slots slots;
@@ -406,8 +409,8 @@ private:
 
 void importMethods(MlirContext context, MlirBlock module, const torch::jit::Module &model,
                    const PipelineOptions &options, Types &types, Literals &literals,
-                   Locations &locations, std::vector<std::string> &warnings) {
-  MethodImporter(context, module, model, options, types, literals, locations, warnings).import();
+                   Locations &locations, Report &report) {
+  MethodImporter(context, module, model, options, types, literals, locations, report).import();
 }
 
 } // namespace torch_mlir::torchscript

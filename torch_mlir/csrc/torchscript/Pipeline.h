@@ -12,6 +12,8 @@
 
 #include "mlir-c/IR.h"
 
+#include "torchscript/Locations.h"
+
 #include <c10/core/ScalarType.h>
 #include <torch/csrc/jit/api/module.h>
 
@@ -42,17 +44,31 @@ struct PipelineOptions {
   bool freeze = true;
 };
 
+/// An operator of whose results the rank or the dtype isn't known, though those of its operands
+/// are: how often, and where first.
+struct UnrefinedOperator {
+  std::string name;
+  unsigned count;
+  std::optional<SourceLine> line;
+};
+
+/// What there is to tell of an import.
+struct Report {
+  std::vector<std::string> warnings;
+  std::vector<UnrefinedOperator> unrefined;
+};
+
 /// Appends a public function to `module` for each method. Calls are inlined, branches and loops
 /// that depend on what is known are taken, containers that are known in parts vanish. State that
 /// a method changes becomes global slots.
 ///
 /// Results are those of the method, tuples taken apart and None left out. Writes to an argument
-/// aren't seen by the caller: `warnings` tells of them.
+/// aren't seen by the caller: the report warns of them.
 ///
 /// Throws ImportError, which names the line, for what can't be done on values.
 void importMethods(MlirContext context, MlirBlock module, const torch::jit::Module &model,
                    const PipelineOptions &options, Types &types, Literals &literals,
-                   Locations &locations, std::vector<std::string> &warnings);
+                   Locations &locations, Report &report);
 
 } // namespace torch_mlir::torchscript
 

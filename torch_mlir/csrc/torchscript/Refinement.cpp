@@ -128,8 +128,8 @@ std::vector<MlirType> Refinement::refine(const c10::FunctionSchema &schema,
   return results;
 }
 
-MlirType Refinement::refine(const std::string &operation,
-                            const std::vector<MlirValue> &operands) {
+std::vector<MlirType> Refinement::refine(const std::string &operation,
+                                         const std::vector<MlirValue> &operands, size_t count) {
   auto [entry, isNew] = schemas.try_emplace(operation, nullptr);
   if (isNew) {
     // torch.aten.add.Tensor: a namespace, a name, and an overload where there's another dot.
@@ -146,8 +146,22 @@ MlirType Refinement::refine(const std::string &operation,
         entry->second = &found->schema();
     }
   }
-  MlirType tensor = types.getTensor();
-  return entry->second ? refine(*entry->second, operands, {tensor})[0] : tensor;
+  std::vector<MlirType> results(count, types.getTensor());
+  return entry->second ? refine(*entry->second, operands, std::move(results)) : results;
+}
+
+std::optional<std::vector<MlirType>>
+Refinement::refineList(const c10::FunctionSchema &schema, const std::vector<MlirValue> &operands) {
+  std::vector<Fact> facts;
+  for (MlirValue operand : operands)
+    facts.push_back(getFact(operand, 0));
+  auto known = shapes.inferList(schema, facts);
+  if (!known)
+    return std::nullopt;
+  std::vector<MlirType> tensors;
+  for (const TensorFact &fact : *known)
+    tensors.push_back(getType(fact));
+  return tensors;
 }
 
 Unrefined *Refinement::note(const c10::FunctionSchema &schema,

@@ -39,8 +39,17 @@ public:
   std::vector<MlirType> refine(const c10::FunctionSchema &schema,
                                const std::vector<MlirValue> &operands,
                                std::vector<MlirType> results);
-  /// The type of the one result, a tensor, of `operation` (torch.aten.select.int).
-  MlirType refine(const std::string &operation, const std::vector<MlirValue> &operands);
+  /// The types of the results, all tensors, of `operation` (torch.aten.select.int).
+  std::vector<MlirType> refine(const std::string &operation,
+                               const std::vector<MlirValue> &operands, size_t count);
+  MlirType refine(const std::string &operation, const std::vector<MlirValue> &operands) {
+    return refine(operation, operands, 1)[0];
+  }
+
+  /// The types of the tensors in the list that an operator gives; empty where not even their
+  /// number is known.
+  std::optional<std::vector<MlirType>> refineList(const c10::FunctionSchema &schema,
+                                                  const std::vector<MlirValue> &operands);
 
   /// Notes an operator that gave results of which neither rank nor dtype may be missing, though
   /// those of its operands aren't. Gives null where there's none to note.

@@ -12,6 +12,7 @@
 #include "nanobind/stl/optional.h"
 #include "nanobind/stl/pair.h"
 #include "nanobind/stl/string.h"
+#include "nanobind/stl/tuple.h"
 #include "nanobind/stl/vector.h"
 
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
@@ -19,6 +20,7 @@
 #include <exception>
 #include <mutex>
 #include <stdexcept>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -76,17 +78,22 @@ std::vector<Fact> getFacts(const nb::list &operands) {
 const c10::FunctionSchema &getSchema(const std::string &text) {
   static auto *schemas = new std::unordered_map<std::string, c10::FunctionSchema>;
   auto found = schemas->find(text);
-  if (found == schemas->end())
-    found = schemas->emplace(text, torch::jit::parseSchema(text)).first;
-  return found->second;
+  if (found != schemas->end())
+    return found->second;
+  try {
+    return schemas->emplace(text, torch::jit::parseSchema(text)).first->second;
+  } catch (const std::exception &problem) {
+    throw std::invalid_argument(problem.what());
+  }
 }
 
 std::optional<int64_t> getNumber(const std::optional<c10::ScalarType> &dtype) {
   return dtype ? std::make_optional(static_cast<int64_t>(*dtype)) : std::nullopt;
 }
 
-/// Does what libtorch is needed for, as imports do: one after the other.
+/// Does what libtorch is needed for, as imports do: one after the other, and without Python.
 template <typename Function> auto runWithLibtorch(Function &&function) {
+  nb::gil_scoped_release released;
   std::lock_guard<std::mutex> lock(getImportMutex());
   selectSchemas(schemaRows().back());
   try {
@@ -121,27 +128,62 @@ void bindResultRules(nb::module_ &module) {
          const std::string &schema, const std::vector<nb::list> &observed,
          const nb::list &expected) {
         ResultRule rule = ResultRule::parse(text);
-        if (kind != "dtype" && kind != "sizes")
-          throw nb::value_error("rules are for a dtype or sizes");
+        if (kind != "dtype" && kind != "sizes" && kind != "parts")
+          throw nb::value_error("rules are for a dtype, for sizes or for parts");
         std::vector<std::vector<Fact>> facts;
         for (const nb::list &operands : observed)
           facts.push_back(getFacts(operands));
+        std::vector<int64_t> dtypes;
+        std::vector<Shape> sizesOfAll;
+        std::vector<std::vector<Shape>> partsOfAll;
+        for (nb::handle each : expected) {
+          if (kind == "dtype")
+            dtypes.push_back(nb::cast<int64_t>(each));
+          else if (kind == "sizes")
+            sizesOfAll.push_back(nb::cast<Shape>(each));
+          else
+            partsOfAll.push_back(nb::cast<std::vector<Shape>>(each));
+        }
+        if (nb::len(expected) != facts.size())
+          throw nb::value_error("what is expected is told of each call");
         return runWithLibtorch([&] {
           // A rule may say nothing, but nothing wrong.
           Shapes shapes;
-          size_t said = 0;
+          size_t told = 0, complete = 0;
           for (size_t i = 0; i < facts.size(); ++i) {
             if (kind == "dtype") {
               auto dtype = shapes.inferDtype(rule, getSchema(schema), facts[i]);
-              if (dtype && *getNumber(dtype) != nb::cast<int64_t>(expected[i]))
-                return std::make_pair(false, i);
-              said += dtype.has_value();
+              if (dtype && *getNumber(dtype) != dtypes[i])
+                return std::make_tuple(false, i, i);
+              told += dtype.has_value();
+              complete += dtype.has_value();
+              continue;
+            }
+            if (kind == "parts") {
+              auto parts = Shapes::inferParts(rule, getSchema(schema), facts[i]);
+              if (!parts)
+                continue;
+              ++told;
+              const std::vector<Shape> &real = partsOfAll[i];
+              bool isAll = true;
+              bool isRight = real.size() == parts->size();
+              for (size_t j = 0; isRight && j < real.size(); ++j) {
+                for (int64_t &size : (*parts)[j])
+                  isAll &= size >= 0;
+                isRight = (*parts)[j].size() == real[j].size();
+                for (size_t k = 0; isRight && k < real[j].size(); ++k)
+                  isRight = (*parts)[j][k] < 0 || (*parts)[j][k] == real[j][k];
+              }
+              if (!isRight)
+                return std::make_tuple(false, i, i);
+              complete += isAll;
               continue;
             }
             auto sizes = shapes.inferSizes(rule, which, getSchema(schema), facts[i]);
             if (!sizes)
               continue;
-            auto real = nb::cast<Shape>(expected[i]);
+            ++told;
+            const Shape &real = sizesOfAll[i];
             bool isRight = real.size() == sizes->size();
             bool isComplete = true;
             for (size_t j = 0; isRight && j < real.size(); ++j) {
@@ -149,15 +191,17 @@ void bindResultRules(nb::module_ &module) {
               isComplete &= (*sizes)[j] >= 0;
             }
             if (!isRight)
-              return std::make_pair(false, i);
-            said += isComplete;
+              return std::make_tuple(false, i, i);
+            complete += isComplete;
           }
-          return std::make_pair(true, said);
+          return std::make_tuple(true, told, complete);
         });
       },
       "rule"_a, "kind"_a, "which"_a, "schema"_a, "observed"_a, "expected"_a,
-      "Whether a rule (`dtype` or `sizes`, of the result `which`) is never wrong on what was "
-      "observed: `(True, how often it said all)` or `(False, the first that refutes it)`.");
+      "Whether a rule (for the `dtype` or the `sizes` of the result `which`, or the sizes of the "
+      "`parts`, if it is a list of tensors) is never wrong on what was "
+      "observed: `(True, how often it told something, how often all)` or `(False, i, i)`, where "
+      "call i is the first that refutes it.");
   module.def(
       "shape_functions",
       [] {

@@ -258,6 +258,8 @@ std::optional<ScalarType> Shapes::inferDtype(const ResultRule &rule, const Funct
   bool isIntegral = c10::isIntegralType(*dtype, /*includeBool=*/true);
   if (name == "default")
     return isIntegral ? ScalarType::Float : *dtype;
+  if (name == "truth")
+    return *dtype == ScalarType::Byte ? ScalarType::Byte : ScalarType::Bool;
   if (name == "wide")
     return isIntegral ? ScalarType::Long : *dtype;
   if (name == "real")
@@ -281,7 +283,8 @@ std::optional<ScalarType> Shapes::inferDtype(const ResultRule &rule, const Funct
 
 /// Broadcasts a tensor, or those in a list, with what is there; false where too little is known.
 static bool broadcast(const Fact &fact, Shape &sizes) {
-  if (fact.isNone())
+  // A number may stand where a tensor without dimensions does.
+  if (fact.isNone() || (fact.kind == Fact::Kind::Value && fact.value.isScalar()))
     return true;
   if (fact.kind == Fact::Kind::List)
     return std::all_of(fact.elements.begin(), fact.elements.end(),
@@ -349,6 +352,118 @@ static std::optional<Shape> reduce(const Shape &sizes, const Fact &dims, const F
   return result;
 }
 
+/// The number with that place in a list that stands for all dimensions if it's short.
+static std::optional<int64_t> getNumber(const Fact &fact, size_t place) {
+  const Fact *number = &fact;
+  if (fact.kind == Fact::Kind::List) {
+    if (fact.elements.empty())
+      return std::nullopt;
+    number = &fact.elements[std::min(place, fact.elements.size() - 1)];
+  }
+  // What is larger can't be a size, and products of these are no overflow.
+  if (!number->isInt() || std::abs(number->value.toInt()) > (int64_t(1) << 30))
+    return std::nullopt;
+  return number->value.toInt();
+}
+
+/// Of the last `count` dimensions.
+static std::optional<Shape> pool(Shape sizes, const std::vector<Fact> &facts, size_t count) {
+  const Fact &kernel = facts[1];
+  const Fact &ceil = facts[5];
+  if (count == 0 || count >= sizes.size() || ceil.kind != Fact::Kind::Value ||
+      !ceil.value.isBool())
+    return std::nullopt;
+  bool hasStride = facts[2].kind != Fact::Kind::List || !facts[2].elements.empty();
+  for (size_t i = 0; i < count; ++i) {
+    int64_t &size = sizes[sizes.size() - count + i];
+    auto window = getNumber(kernel, i);
+    auto stride = getNumber(hasStride ? facts[2] : kernel, i);
+    auto padding = getNumber(facts[3], i), dilation = getNumber(facts[4], i);
+    if (size < 0 || size > (int64_t(1) << 40) || !window || !stride || !padding || !dilation ||
+        *stride <= 0) {
+      size = -1;
+      continue;
+    }
+    int64_t left = size + 2 * *padding - *dilation * (*window - 1) - 1;
+    if (left < 0 && !ceil.value.toBool())
+      return std::nullopt;
+    left += ceil.value.toBool() ? *stride - 1 : 0;
+    if (left < 0)
+      return std::nullopt;
+    int64_t result = left / *stride + 1;
+    // The last window starts inside of the input or the padding before it.
+    if (ceil.value.toBool() && (result - 1) * *stride >= size + *padding)
+      --result;
+    size = result;
+  }
+  return sizes;
+}
+
+static std::optional<Shape> transposed(Shape sizes, const std::vector<Fact> &facts) {
+  if (facts[1].kind != Fact::Kind::Tensor || !facts[1].tensor.sizes)
+    return std::nullopt;
+  const Shape &weight = *facts[1].tensor.sizes;
+  size_t count = weight.size() - 2;
+  if (weight.size() < 3 || sizes.size() < count + 1 || sizes.size() > count + 2)
+    return std::nullopt;
+  auto groups = getNumber(facts[5], 0);
+  sizes[sizes.size() - count - 1] = groups && weight[1] >= 0 ? weight[1] * *groups : -1;
+  for (size_t i = 0; i < count; ++i) {
+    int64_t &size = sizes[sizes.size() - count + i];
+    auto stride = getNumber(facts[2], i), padding = getNumber(facts[3], i);
+    auto more = getNumber(facts[4], i), dilation = getNumber(facts[6], i);
+    int64_t window = weight[2 + i];
+    bool isKnown = size >= 0 && size <= (int64_t(1) << 30) && window >= 0 &&
+                   window <= (int64_t(1) << 30) && stride && padding && more && dilation;
+    size = isKnown ? (size - 1) * *stride - 2 * *padding + *dilation * (window - 1) + *more + 1
+                   : -1;
+    if (isKnown && size < 0)
+      return std::nullopt;
+  }
+  return sizes;
+}
+
+/// How many integers there are from one to another.
+static std::optional<Shape> countIntegers(const std::vector<Fact> &facts) {
+  int64_t numbers[3] = {0, 0, 1};
+  for (size_t i = 0; i < facts.size() && i < 3; ++i) {
+    auto number = getNumber(facts[i], 0);
+    if (!number)
+      return Shape{-1};
+    numbers[facts.size() == 1 ? 1 : i] = *number;
+  }
+  auto [start, end, step] = numbers;
+  if (step == 0 || (end != start && (end > start) != (step > 0)))
+    return std::nullopt;
+  int64_t distance = std::abs(end - start), each = std::abs(step);
+  return Shape{distance / each + (distance % each != 0)};
+}
+
+static std::optional<Shape> unflatten(const Shape &sizes, const Fact &dimension,
+                                      const Fact &list) {
+  auto place =
+      dimension.isInt() ? wrapDimension(dimension.value.toInt(), sizes.size()) : std::nullopt;
+  if (!place || *place >= sizes.size() || list.kind != Fact::Kind::List)
+    return std::nullopt;
+  Shape parts;
+  std::optional<size_t> rest;
+  int64_t product = 1;
+  for (const Fact &element : list.elements) {
+    auto number = getNumber(element, 0);
+    if (number == -1)
+      rest = parts.size();
+    else if (!number || product < 0 || __builtin_mul_overflow(product, *number, &product))
+      product = -1;
+    parts.push_back(number && *number >= 0 ? *number : -1);
+  }
+  if (rest && product > 0 && sizes[*place] >= 0)
+    parts[*rest] = sizes[*place] / product;
+  Shape result = sizes;
+  result.erase(result.begin() + static_cast<int64_t>(*place));
+  result.insert(result.begin() + static_cast<int64_t>(*place), parts.begin(), parts.end());
+  return result;
+}
+
 std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
                                         const FunctionSchema &schema,
                                         const std::vector<Fact> &operands) {
@@ -377,6 +492,8 @@ std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
     return std::nullopt;
   if (name == "list")
     return getList(facts[0]);
+  if (name == "count")
+    return countIntegers(facts);
   if (facts[0].kind != Fact::Kind::Tensor || !facts[0].tensor.sizes)
     return std::nullopt;
   Shape sizes = *facts[0].tensor.sizes;
@@ -394,8 +511,10 @@ std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
   }
   if (name == "repeat") {
     auto times = getList(facts[1]);
-    if (!times || times->size() < sizes.size())
+    if (!times)
       return std::nullopt;
+    if (times->size() < sizes.size())
+      times->insert(times->begin(), sizes.size() - times->size(), 1);
     sizes.insert(sizes.begin(), times->size() - sizes.size(), 1);
     for (size_t i = 0; i < sizes.size(); ++i) {
       bool isOpen = sizes[i] < 0 || (*times)[i] < 0;
@@ -404,6 +523,62 @@ std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
     }
     return sizes;
   }
+  if (name == "pad") {
+    if (facts[1].kind != Fact::Kind::List || facts[1].elements.size() % 2 ||
+        facts[1].elements.size() / 2 > sizes.size())
+      return std::nullopt;
+    for (size_t i = 0; i < facts[1].elements.size(); ++i) {
+      int64_t &size = sizes[sizes.size() - 1 - i / 2];
+      const Fact &more = facts[1].elements[i];
+      if (size < 0 || !more.isInt() || __builtin_add_overflow(size, more.value.toInt(), &size) ||
+          size < 0)
+        size = -1;
+    }
+    return sizes;
+  }
+  if (name == "product") {
+    if (facts[1].kind != Fact::Kind::Tensor || !facts[1].tensor.sizes)
+      return std::nullopt;
+    Shape right = *facts[1].tensor.sizes;
+    if (sizes.size() < 2 || right.size() < 2)
+      return std::nullopt;
+    int64_t rows = sizes[sizes.size() - 2], columns = right.back();
+    sizes.resize(sizes.size() - 2);
+    right.resize(right.size() - 2);
+    if (!broadcast(Fact::of(TensorFact{right, std::nullopt}), sizes))
+      return std::nullopt;
+    for (size_t i = 2; i < facts.size(); ++i) {
+      if (facts[i].kind != Fact::Kind::Tensor || !facts[i].tensor.sizes ||
+          facts[i].tensor.sizes->size() < 2)
+        return std::nullopt;
+      Shape other = *facts[i].tensor.sizes;
+      other.resize(other.size() - 2);
+      if (!broadcast(Fact::of(TensorFact{other, std::nullopt}), sizes))
+        return std::nullopt;
+    }
+    sizes.insert(sizes.end(), {rows, columns});
+    return sizes;
+  }
+  if (name == "last") {
+    auto others = getList(facts[1]);
+    if (!others || others->size() > sizes.size())
+      return std::nullopt;
+    std::copy(others->begin(), others->end(),
+              sizes.end() - static_cast<int64_t>(others->size()));
+    return sizes;
+  }
+  if (name == "unflatten" && facts.size() > 2)
+    return unflatten(sizes, facts[1], facts[2]);
+  if (name == "pool" && facts.size() > 5) {
+    // How many dimensions are pooled the schema tells.
+    for (const auto &argument : schema.arguments()) {
+      if (argument.name() == rule.operands[1].name)
+        return pool(std::move(sizes), facts, static_cast<size_t>(argument.N().value_or(0)));
+    }
+    return std::nullopt;
+  }
+  if (name == "transposed" && facts.size() > 6)
+    return transposed(std::move(sizes), facts);
   if (name == "replace" && facts.size() > 2) {
     if (!facts[1].isInt())
       return Shape(sizes.size(), -1);
@@ -414,6 +589,62 @@ std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
     return sizes;
   }
   return std::nullopt;
+}
+
+/// Parts that are told apart.
+static constexpr int64_t maxParts = 1024;
+
+std::optional<std::vector<Shape>> Shapes::inferParts(const ResultRule &rule,
+                                                     const FunctionSchema &schema,
+                                                     const std::vector<Fact> &operands) {
+  std::vector<Fact> facts;
+  for (const ResultRule &operand : rule.operands)
+    facts.push_back(getOperand(operand, schema, operands));
+  if (facts.size() < 2 || facts[0].kind != Fact::Kind::Tensor || !facts[0].tensor.sizes)
+    return std::nullopt;
+  Shape sizes = *facts[0].tensor.sizes;
+  const Fact &last = facts.back();
+  auto dimension = last.isInt() ? wrapDimension(last.value.toInt(), sizes.size()) : std::nullopt;
+  if (!dimension || *dimension >= sizes.size())
+    return std::nullopt;
+  int64_t size = sizes[*dimension];
+  if (rule.name == "unbind") {
+    if (size < 0 || size > maxParts)
+      return std::nullopt;
+    sizes.erase(sizes.begin() + static_cast<int64_t>(*dimension));
+    return std::vector<Shape>(static_cast<size_t>(size), sizes);
+  }
+  Shape parts;
+  if (rule.name == "split" && facts[1].kind == Fact::Kind::List) {
+    for (const Fact &element : facts[1].elements)
+      parts.push_back(getSize(element));
+  } else {
+    int64_t number = getSize(facts[1]);
+    if (size < 0 || number < 0)
+      return std::nullopt;
+    if (rule.name == "chunk" && number == 0)
+      return std::nullopt;
+    int64_t each = number;
+    if (rule.name == "chunk")
+      each = size / number + (size % number != 0);
+    if (each == 0)
+      parts.assign(rule.name == "chunk" ? static_cast<size_t>(std::min(number, maxParts + 1)) : 1, 0);
+    for (int64_t done = 0; each > 0 && (done < size || done == 0); done += each) {
+      if (static_cast<int64_t>(parts.size()) > maxParts)
+        return std::nullopt;
+      parts.push_back(std::min(each, size - done));
+    }
+    if (each == 0 && size != 0)
+      return std::nullopt;
+  }
+  if (static_cast<int64_t>(parts.size()) > maxParts)
+    return std::nullopt;
+  std::vector<Shape> all;
+  for (int64_t part : parts) {
+    all.push_back(sizes);
+    all.back()[*dimension] = part;
+  }
+  return all;
 }
 
 //===----------------------------------------------------------------------===//
@@ -474,6 +705,23 @@ std::vector<TensorFact> Shapes::infer(const FunctionSchema &schema,
       results[i].sizes = inferSizes(*own[i].sizes, i, schema, operands);
   }
   return results;
+}
+
+std::optional<std::vector<TensorFact>> Shapes::inferList(const FunctionSchema &schema,
+                                                         const std::vector<Fact> &operands) {
+  const auto &own = getRules(schema);
+  if (own.size() != 1 || schema.returns().size() != 1 || !own[0].sizes)
+    return std::nullopt;
+  auto parts = inferParts(*own[0].sizes, schema, operands);
+  if (!parts)
+    return std::nullopt;
+  std::optional<ScalarType> dtype;
+  if (own[0].dtype)
+    dtype = inferDtype(*own[0].dtype, schema, operands);
+  std::vector<TensorFact> tensors;
+  for (Shape &part : *parts)
+    tensors.push_back({std::move(part), dtype});
+  return tensors;
 }
 
 } // namespace torch_mlir::torchscript

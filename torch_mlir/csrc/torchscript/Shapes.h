@@ -28,6 +28,7 @@ namespace torch_mlir::torchscript {
 ///   promote(x, ...)  what tensors, lists of tensors and numbers promote to
 ///   default(R)       float32 where R gives integers or bools
 ///   wide(R)          int64 where R gives integers or bools
+///   truth(R)         bool but where R gives uint8
 ///   real(R)          the parts' dtype where R gives complex numbers
 ///   complex(R)       the dtype of complex numbers with such parts
 ///   given(x)         the one that an argument names
@@ -44,9 +45,24 @@ namespace torch_mlir::torchscript {
 ///   reduce(x, dims, keep)   with size 1 there, where the flag is set
 ///   replace(x, dim, n)      with n in the place of one
 ///   append(x, n)            with n at the end
-///   repeat(x, n)            times the numbers of a list that is as long, or longer
+///   repeat(x, n)            times the numbers of a list
+///   pad(x, n)               and what a list adds before and after, last dimension first
+///   product(x, y, ...)      of matrices: x's rows, y's columns; the number of all broadcasts
+///   last(x, n)              with the sizes in a list in the place of the last ones
+///   unflatten(x, dim, n)    with those in a list in the place of one, a -1 being what is left
+///   count(n, ...)           of integers up to n; from n to another; or with a step
+///   pool(x, kernel, stride, padding, dilation, ceil)
+///                           as pooling gives; without a stride it's the kernel's size
+///   transposed(x, weight, stride, padding, output padding, groups, dilation)
+///                           as transposed convolutions give
 ///   rank(x)                 as many as a tensor has
 ///   function(F, x, ...)     as PyTorch's shape function F tells
+///
+/// And for the sizes of each in a list of tensors:
+///
+///   chunk(x, n, dim)        n parts or less, equal but for the last
+///   split(x, n, dim)        parts of the size n, or of the sizes in a list
+///   unbind(x, dim)          all there are along a dimension, without it
 struct ResultRule {
   std::string name;
   std::vector<ResultRule> operands;
@@ -62,12 +78,20 @@ public:
   std::vector<TensorFact> infer(const c10::FunctionSchema &schema,
                                 const std::vector<Fact> &operands);
 
+  /// What is known of the tensors in the list that an operator gives; empty where not even their
+  /// number is.
+  std::optional<std::vector<TensorFact>> inferList(const c10::FunctionSchema &schema,
+                                                   const std::vector<Fact> &operands);
+
   // What one rule says of a result; `which` is its number.
   std::optional<c10::ScalarType> inferDtype(const ResultRule &rule, const c10::FunctionSchema &schema,
                                             const std::vector<Fact> &operands);
   std::optional<Shape> inferSizes(const ResultRule &rule, size_t which,
                                   const c10::FunctionSchema &schema,
                                   const std::vector<Fact> &operands);
+  static std::optional<std::vector<Shape>> inferParts(const ResultRule &rule,
+                                                      const c10::FunctionSchema &schema,
+                                                      const std::vector<Fact> &operands);
 
 private:
   /// The rules of one result; there may be none.

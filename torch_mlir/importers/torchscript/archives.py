@@ -6,7 +6,8 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from ... import ir
@@ -16,6 +17,22 @@ from .arguments import Described
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """An archive: its path, its bytes, or an open file, of which the rest is read."""
+
+
+@dataclass(frozen=True)
+class UnrefinedOperator:
+    """An operator that gave tensors of unknown rank or dtype, though its operands' are known."""
+
+    name: str
+    """As TorchScript has it: `aten::einsum`."""
+    count: int
+    location: tuple[str, int, str] | None
+    """File, line and function of the first call."""
+
+    def __str__(self) -> str:
+        place = "" if self.location is None else f", first at {self.location[0]}:{self.location[1]}"
+        times = "once" if self.count == 1 else f"{self.count} times"
+        return f"{self.name}: {times}{place}"
 
 
 def import_archive(
@@ -29,12 +46,14 @@ def import_archive(
     schemas: Sequence[str] = (),
     limits: dict[str, int] | None = None,
     context: ir.Context | None = None,
+    unrefined: Callable[[UnrefinedOperator], None] | None = None,
 ) -> ir.Module:
     """The module that an archive holds.
 
     Args:
         mode: `raw`, or `torch`; see `torch_mlir.torchscript.import_archive`, whose parameters
             the others are.
+        unrefined: told of each operator of whose results the importer knows too little.
 
     Raises:
         TorchMlirCompilerError: the archive can't be read, or something in it not be imported.
@@ -55,6 +74,9 @@ def import_archive(
             method: [value and (list(value.shape), value.element_type) for value in values]
             for method, values in (arguments or {}).items()
         }
+        if unrefined is not None:
+            tell = unrefined
+            options["unrefined"] = lambda *given: tell(UnrefinedOperator(*given))
     context = context or ir.Context()
     if torch_version is not None:
         return _imported(context, given, row=_row(torch_version), **options)
