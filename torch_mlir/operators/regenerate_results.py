@@ -230,6 +230,7 @@ class Observations:
                     continue  # what a library registers when it is asked to
                 self.overloads[name] = Observed(own)
                 for operands, results in seen.values():
+                    operands = spread(own, operands)
                     known = self.overloads[name]
                     known.seen[repr((operands, results))] = (operands, results)
                     if len(known.calls) < MOST_BASES and is_plain(operands):
@@ -975,6 +976,11 @@ def rules_of(own: Observed, which: int, stated: str | None) -> tuple[str, str]:
     is_varied = len({repr(dtypes_in(operands)) for operands, _ in observed}) > 2
     found = find_rule(candidates.of_dtype(is_varied), "dtype", which, text, dtypes)
     dtype = NONE if found is None else found[0]
+    if "(" not in dtype and candidates.tensors:
+        # An operand that always has that dtype may be what gives it.
+        same = (f"of({name})" for name in candidates.tensors)
+        if find_rule(same, "dtype", which, text, dtypes) is not None:
+            dtype = NONE
     found = find_rule(candidates.of_sizes(), "sizes", which, text, sizes, stated)
     rule = NONE if found is None else found[0]
     different = {repr(result) for _, result in sizes}

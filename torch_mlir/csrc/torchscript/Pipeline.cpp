@@ -170,7 +170,7 @@ private:
         methods.pop_back();
         slots = std::move(before);
         problems += (problems.empty() ? "" : "; ") + std::string(problem.what());
-        warnings.push_back("the method '" + method->name() + "' is left out: " + problem.what());
+        report.warnings.push_back("the method '" + method->name() + "' is left out: " + problem.what());
       }
     }
     if (methods.empty())

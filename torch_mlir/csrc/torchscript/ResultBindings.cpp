@@ -95,7 +95,7 @@ std::optional<int64_t> getNumber(const std::optional<c10::ScalarType> &dtype) {
 template <typename Function> auto runWithLibtorch(Function &&function) {
   nb::gil_scoped_release released;
   std::lock_guard<std::mutex> lock(getImportMutex());
-  selectSchemas(schemaRows().back());
+  selectSchemas(schemaRows().back(), {});
   try {
     return function();
   } catch (const c10::Error &problem) {
