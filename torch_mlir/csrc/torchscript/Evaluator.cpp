@@ -1625,7 +1625,7 @@ bool Evaluator::evaluateIdentity(const Node *node) {
 
 TensorFact Evaluator::getFact(const IValue &tensor) {
   if (tensor.isTensor())
-    return Refinement::getFact(tensor.toTensor());
+    return Refinement::getFact(tensor.toTensor(), literals);
   MlirType type = mlirValueGetType(read(*getLeaf(tensor)));
   return torchMlirTypeIsATorchValueTensor(type) ? refinement.getFact(type) : TensorFact();
 }

@@ -38,16 +38,19 @@ TensorFact Refinement::getFact(MlirType tensor) {
       fact.sizes->push_back(torchMlirTorchTensorTypeGetSize(tensor, i));
   }
   if (MlirType dtype = torchMlirTorchTensorTypeGetDtype(tensor); !mlirTypeIsNull(dtype))
-    fact.dtype = types.getDtype(dtype);
+    fact.dtype = types.getScalarType(dtype);
   return fact;
 }
 
-TensorFact Refinement::getFact(const at::Tensor &tensor) {
+TensorFact Refinement::getFact(const at::Tensor &tensor, const Literals &literals) {
   TensorFact fact;
-  if (tensor.defined() && tensor.layout() == c10::kStrided) {
-    fact.sizes = tensor.sizes().vec();
-    fact.dtype = tensor.scalar_type();
-  }
+  if (!tensor.defined() || tensor.layout() != c10::kStrided)
+    return fact;
+  fact.sizes = tensor.sizes().vec();
+  // It may be one that this libtorch lacks.
+  c10::ScalarType dtype = literals.getDtype(tensor);
+  if (static_cast<int>(dtype) < static_cast<int>(c10::ScalarType::Undefined))
+    fact.dtype = dtype;
   return fact;
 }
 

@@ -10,6 +10,7 @@
 #include "torchscript/Locations.h"
 #include "torchscript/Shapes.h"
 #include "torchscript/Types.h"
+#include "torchscript/Values.h"
 
 #include "mlir-c/IR.h"
 
@@ -60,7 +61,7 @@ public:
 
   /// What is known of a tensor by its type, and by itself.
   TensorFact getFact(MlirType tensor);
-  static TensorFact getFact(const at::Tensor &tensor);
+  static TensorFact getFact(const at::Tensor &tensor, const Literals &literals);
   /// What holds for tensors of both types; `general` where they aren't both tensors.
   MlirType join(MlirType left, MlirType right, MlirType general);
 

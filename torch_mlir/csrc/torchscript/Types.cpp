@@ -71,10 +71,11 @@ MlirType Types::getElement(c10::ScalarType dtype) {
   return entry->second;
 }
 
-std::optional<c10::ScalarType> Types::getDtype(MlirType element) {
+std::optional<c10::ScalarType> Types::getScalarType(MlirType element) {
   if (dtypes.empty()) {
     for (int8_t i = 0; i < static_cast<int8_t>(c10::ScalarType::Undefined); ++i) {
-      if (elementTypes[static_cast<size_t>(i)]) {
+      const Dtype *known = getDtype(static_cast<size_t>(i));
+      if (known && known->element) {
         auto dtype = static_cast<c10::ScalarType>(i);
         dtypes.emplace(getElement(dtype).ptr, dtype);
       }

@@ -40,7 +40,7 @@ public:
   /// The element type of a tensor. Throws Unsupported for what the dialect has none for.
   MlirType getElement(c10::ScalarType dtype);
   /// The dtype of an element type; empty where libtorch has none.
-  std::optional<c10::ScalarType> getDtype(MlirType element);
+  std::optional<c10::ScalarType> getScalarType(MlirType element);
 
   /// Classes and enums in the order in which their types were asked for.
   const std::vector<c10::NamedTypePtr> &getNamed() const { return named; }
