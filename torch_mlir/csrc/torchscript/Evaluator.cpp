@@ -47,8 +47,12 @@ static constexpr uint64_t maxSteps = 20'000'000;
 /// Calls inside of one another.
 static constexpr size_t maxCalls = 500;
 /// Numbers that tell how long a list or a text gets are held against this before libtorch gets
-/// them.
+/// them, and so are the lengths of what lists and texts are made from.
 static constexpr int64_t maxLength = 1 << 16;
+/// Steps that it takes to make a value of something that is known.
+static constexpr uint64_t stepsPerValue = 8;
+/// Elements that are copied in a step.
+static constexpr int64_t elementsPerStep = 64;
 
 Evaluator::Evaluator(MlirContext context, MlirBlock block, Types &types, Literals &literals,
                      Locations &locations, const Names &names, const SharedMemory &shared,
@@ -161,27 +165,49 @@ IValue Evaluator::makeArgument(MlirValue value, const TypePtr &type, const std::
 
 /// Whether libtorch's operators may look at all of a value.
 bool Evaluator::isKnown(const IValue &value) const {
+  Visited visited;
+  return isKnown(value, visited);
+}
+
+bool Evaluator::isKnown(const IValue &value, Visited &visited) const {
   if (value.isTensor() || value.isCapsule() || value.isObject())
     return false;
+  if (!isContainer(value) || !visited.insert(value.internalToPointer()).second)
+    return true;
+  auto isElementKnown = [&](const IValue &element) { return isKnown(element, visited); };
   if (value.isTuple()) {
     const auto &elements = value.toTupleRef().elements();
-    return std::all_of(elements.begin(), elements.end(),
-                       [this](const IValue &element) { return isKnown(element); });
+    return std::all_of(elements.begin(), elements.end(), isElementKnown);
   }
   if (value.isList()) {
     if (heap.getDynamic(value))
       return false;
     auto elements = value.toListRef();
-    return std::all_of(elements.begin(), elements.end(),
-                       [this](const IValue &element) { return isKnown(element); });
+    return std::all_of(elements.begin(), elements.end(), isElementKnown);
   }
-  if (value.isGenericDict()) {
-    for (const auto &entry : value.toGenericDict()) {
-      if (!isKnown(entry.key()) || !isKnown(entry.value()))
-        return false;
-    }
+  for (const auto &entry : value.toGenericDict()) {
+    if (!isElementKnown(entry.key()) || !isElementKnown(entry.value()))
+      return false;
   }
   return true;
+}
+
+bool Evaluator::isSame(const IValue &left, const IValue &right) {
+  spend(1);
+  if (left.is(right))
+    return true;
+  if (left.isTuple() && right.isTuple()) {
+    const auto &lefts = left.toTupleRef().elements();
+    const auto &rights = right.toTupleRef().elements();
+    return std::equal(lefts.begin(), lefts.end(), rights.begin(), rights.end(),
+                      [this](const IValue &one, const IValue &two) { return isSame(one, two); });
+  }
+  if (left.isList() && right.isList()) {
+    auto lefts = left.toListRef(), rights = right.toListRef();
+    return std::equal(lefts.begin(), lefts.end(), rights.begin(), rights.end(),
+                      [this](const IValue &one, const IValue &two) { return isSame(one, two); });
+  }
+  return left == right;
 }
 
 Cell *Evaluator::cellOf(const at::Tensor &tensor) {
@@ -344,24 +370,35 @@ void Evaluator::relate(Cell *cell, Cell *other) {
 }
 
 void Evaluator::collectCells(const IValue &value, std::set<Cell *> &cells) {
+  Visited visited;
+  collectCells(value, cells, visited);
+}
+
+void Evaluator::collectCells(const IValue &value, std::set<Cell *> &cells, Visited &visited) {
   if (const Leaf *leaf = getLeaf(value)) {
     if (leaf->cell)
       cells.insert(leaf->cell);
-  } else if (value.isTensor()) {
+    return;
+  }
+  if (value.isTensor()) {
     cells.insert(placeOf(value).cell);
-  } else if (value.isTuple()) {
+    return;
+  }
+  if (!isContainer(value) || !visited.insert(value.internalToPointer()).second)
+    return;
+  if (value.isTuple()) {
     for (const IValue &element : value.toTupleRef().elements())
-      collectCells(element, cells);
+      collectCells(element, cells, visited);
   } else if (value.isList()) {
     if (Cell *open = heap.getDynamic(value)) {
       cells.insert(open);
       return;
     }
     for (const IValue &element : value.toListRef())
-      collectCells(element, cells);
-  } else if (value.isGenericDict()) {
+      collectCells(element, cells, visited);
+  } else {
     for (const auto &entry : value.toGenericDict())
-      collectCells(entry.value(), cells);
+      collectCells(entry.value(), cells, visited);
   }
 }
 
@@ -400,6 +437,7 @@ MlirValue Evaluator::constant(const IValue &value) {
 }
 
 MlirValue Evaluator::materialize(const IValue &value, const TypePtr &type) {
+  spend(stepsPerValue);
   if (value.isEnum())
     throw Unsupported("which value of an enumeration it is isn't known before the program runs");
   if (const Leaf *leaf = getLeaf(value))
@@ -479,6 +517,7 @@ void Evaluator::flatten(const IValue &result, const TypePtr &type,
                         std::vector<MlirValue> &results) {
   if (result.isNone())
     return;
+  spend(1);
   if (result.isTuple()) {
     auto tuple = type->cast<c10::TupleType>();
     const auto &elements = result.toTupleRef().elements();
@@ -638,6 +677,12 @@ IValue Evaluator::callMethod(const IValue &object, const std::string &name,
   return call(*method, arguments);
 }
 
+void Evaluator::spend(uint64_t count) {
+  steps += count;
+  if (steps > maxSteps)
+    throw Unsupported("the program takes more than " + std::to_string(maxSteps) + " steps");
+}
+
 void Evaluator::evaluateBlock(const Block &block) {
   MlirLocation outerLocation = location;
   const Node *outerPlaced = lastPlaced;
@@ -646,8 +691,7 @@ void Evaluator::evaluateBlock(const Block &block) {
     location = locations.get(first);
   }
   for (const Node *node : block.nodes()) {
-    if (++steps > maxSteps)
-      fail(node, "the program takes more than " + std::to_string(maxSteps) + " steps");
+    spend(1);
     MlirLocation own = locations.get(node);
     if (!mlirLocationEqual(own, locations.unknown())) {
       lastPlaced = node;
@@ -1177,6 +1221,7 @@ void Evaluator::evaluateBranches(const Node *node, MlirValue condition) {
 
 IValue Evaluator::merge(const IValue &left, const IValue &right, const TypePtr &type,
                         std::vector<Hole> &holes) {
+  spend(1);
   const Leaf *leftLeaf = getLeaf(left);
   const Leaf *rightLeaf = getLeaf(right);
   auto isUninitialized = [](const Leaf *leaf) {
@@ -1455,7 +1500,7 @@ void Evaluator::evaluateOpenLoop(const Node *node, int64_t done, const IValue &c
       bool isOther = !holes.empty() || (carried[i].isList() && !carried[i].is(next)) ||
                      (carried[i].isTuple() && !isKnown(carried[i]) && !carried[i].is(next) &&
                       !holes.empty());
-      if (isOther || (isKnown(carried[i]) && isKnown(next) && carried[i] != next)) {
+      if (isOther || (isKnown(carried[i]) && isKnown(next) && !isSame(carried[i], next))) {
         varies[i] = true;
         isStable = false;
         isOtherwiseCarried = true;
@@ -1742,6 +1787,15 @@ static bool looksAtElements(const std::string &name) {
   return names->count(name);
 }
 
+/// The elements of a list or a dict, and the letters of a text.
+static int64_t getLength(const IValue &value) {
+  if (value.isList())
+    return static_cast<int64_t>(value.toListRef().size());
+  if (value.isGenericDict())
+    return static_cast<int64_t>(value.toGenericDict().size());
+  return value.isString() ? static_cast<int64_t>(value.toStringRef().size()) : 0;
+}
+
 /// Lets libtorch's own operator work where it looks at nothing that isn't known.
 bool Evaluator::tryEvaluate(const Node *node, const FunctionSchema &schema) {
   if (node->hasSideEffects())
@@ -1749,7 +1803,9 @@ bool Evaluator::tryEvaluate(const Node *node, const FunctionSchema &schema) {
   std::vector<IValue> inputs = getInputs(node);
   const auto &arguments = schema.arguments();
   bool isAllKnown = true, isGeneric = false, isLong = false;
+  int64_t length = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    length += getLength(inputs[i]);
     bool isOpen = i < arguments.size() && arguments[i].type()->hasFreeVariables();
     TypeKind kind = isOpen ? arguments[i].type()->kind() : TypeKind::AnyType;
     isGeneric |= kind == TypeKind::ListType || kind == TypeKind::DictType;
@@ -1768,11 +1824,15 @@ bool Evaluator::tryEvaluate(const Node *node, const FunctionSchema &schema) {
     if (isAllKnown && kind == TypeKind::TensorType && node->kind() != aten::tensor)
       return false;
     // Lists and texts that are longer than what they are made from.
-    if (isLong && (kind == TypeKind::ListType || kind == TypeKind::StringType) &&
+    if ((isLong || length > maxLength) && (kind == TypeKind::ListType || kind == TypeKind::StringType) &&
         getWritten(schema).empty() && node->kind() != prim::ListConstruct)
       return false;
   }
+  spend(static_cast<uint64_t>(length / elementsPerStep));
   for (size_t i : getWritten(schema)) {
+    if (length > maxLength)
+      throw Unsupported("a write to what has more than " + std::to_string(maxLength) +
+                        " elements");
     auto named = inputs.at(i).isGenericDict()
                      ? names.values.find(inputs[i].internalToPointer())
                      : names.values.end();

@@ -23,6 +23,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace torch_mlir::torchscript {
@@ -88,6 +89,9 @@ private:
   using Block = torch::jit::Block;
   using Frame = std::unordered_map<const torch::jit::Value *, IValue>;
 
+  /// Throws where the program, or what is made of it, has no end.
+  void spend(uint64_t count);
+
   // Blocks and nodes.
   void evaluateBlock(const Block &block);
   void evaluate(const Node *node);
@@ -120,7 +124,11 @@ private:
   std::vector<IValue> getInputs(const Node *node);
   void bind(const torch::jit::Value *value, IValue result) { (*frame)[value] = std::move(result); }
   IValue makeLeaf(MlirValue value, const c10::TypePtr &type, const std::string &name = "");
+  /// Containers that were looked at: one may be an element of others many times.
+  using Visited = std::unordered_set<const void *>;
   bool isKnown(const IValue &value) const;
+  bool isKnown(const IValue &value, Visited &visited) const;
+  bool isSame(const IValue &left, const IValue &right);
   /// Where a tensor's contents are, and how they are seen.
   struct Place {
     Cell *cell;
@@ -139,6 +147,7 @@ private:
   void relate(Cell *cell, Cell *other);
   /// The cells that a value's memory lies in.
   void collectCells(const IValue &value, std::set<Cell *> &cells);
+  void collectCells(const IValue &value, std::set<Cell *> &cells, Visited &visited);
   MlirValue materialize(const IValue &value, const c10::TypePtr &type);
   MlirValue materializeAs(const IValue &value, const c10::TypePtr &type);
   MlirValue constant(const IValue &value);

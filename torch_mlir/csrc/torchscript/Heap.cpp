@@ -22,30 +22,8 @@ const Leaf *getLeaf(const IValue &value) {
   return dynamic_cast<const Leaf *>(value.toCapsule().get());
 }
 
-bool hasLeaves(const IValue &value) {
-  if (value.isTensor() || value.isCapsule())
-    return true;
-  if (value.isTuple()) {
-    for (const IValue &element : value.toTupleRef().elements()) {
-      if (hasLeaves(element))
-        return true;
-    }
-    return false;
-  }
-  if (value.isList()) {
-    for (const IValue &element : value.toListRef()) {
-      if (hasLeaves(element))
-        return true;
-    }
-    return false;
-  }
-  if (value.isGenericDict()) {
-    for (const auto &entry : value.toGenericDict()) {
-      if (hasLeaves(entry.key()) || hasLeaves(entry.value()))
-        return true;
-    }
-  }
-  return false;
+bool isContainer(const IValue &value) {
+  return value.isTuple() || value.isList() || value.isGenericDict();
 }
 
 Cell *Heap::createCell(MlirValue value, c10::TypePtr type, std::string name) {

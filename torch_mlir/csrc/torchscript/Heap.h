@@ -81,8 +81,8 @@ using LeafPtr = c10::intrusive_ptr<Leaf>;
 c10::IValue toIValue(LeafPtr leaf);
 /// Null where the value isn't a leaf.
 const Leaf *getLeaf(const c10::IValue &value);
-/// Whether there is a leaf, or a tensor, in a value. What objects hold isn't looked at.
-bool hasLeaves(const c10::IValue &value);
+/// Whether a value is a tuple, a list or a dict.
+bool isContainer(const c10::IValue &value);
 
 /// One thing's state. Which members say something depends on the thing.
 struct State {
