@@ -32,15 +32,16 @@ let
       }
       ''
         packages=$env/lib/python3.11/site-packages
-        mkdir build-files schemas
+        mkdir build-files tables
         cp $build build-files/CMakeLists.txt
         $env/bin/python3 $src/torch_mlir/operators/emit_rows_cpp.py \
-          --libtorch ${libtorch.version} -o schemas/RowSchemas.inc
+          --libtorch ${libtorch.version} -o tables/RowSchemas.inc
+        $env/bin/python3 $src/torch_mlir/operators/emit_results_cpp.py -o tables/ResultRules.inc
         cmake -S build-files -B build -G Ninja \
           -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_COMPILER=$compiler/bin/c++ -DCMAKE_CXX_FLAGS="$flags" \
           -DCMAKE_INSTALL_PREFIX=$out \
           -DSelectiveLibtorch_DIR=$libtorch/lib/cmake/SelectiveLibtorch \
-          -DCSRC=$src/torch_mlir/csrc -DROW_SCHEMAS_DIR=$PWD/schemas \
+          -DCSRC=$src/torch_mlir/csrc -DTABLES_DIR=$PWD/tables \
           -DMLIR_INCLUDE_DIRS="$packages/mlir/include;$packages/llvm/include" \
           -DC_INTERFACE=$compiled/torch_mlir/_mlir_libs/libTorchMLIRAggregateCAPI.so \
           -DLIBFUZZER=$runtime/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-x86_64.a
