@@ -76,6 +76,22 @@ def test_functions_on_values_are_written(archive, tmp_path):
     assert os.listdir(tmp_path) == ["net.mlir"]
 
 
+class Product(torch.nn.Module):
+    def forward(self, x):
+        return torch.einsum("ij,jk->ik", x, x) + torch.einsum("ij->ji", x)
+
+
+def test_operators_without_inference_are_told_if_asked_for(tmp_path, capsys):
+    path, out = tmp_path / "product.pt", tmp_path / "product.mlir"
+    torch.jit.save(torch.jit.script(Product()), str(path))
+    imported(path, "--input", "3x3xf32", "-o", out)
+    assert capsys.readouterr().err == ""
+    imported(path, "--input", "3x3xf32", "-o", out, "-v")
+    told = capsys.readouterr().err
+    assert told.startswith("torch-mlir: no shapes or dtypes of its own for aten::einsum: 2 times, ")
+    assert "test_import_torchscript.py:" in told
+
+
 def test_the_content_counts_not_the_name(archive, tmp_path):
     renamed = tmp_path / "net.pt2"
     renamed.write_bytes(archive.read_bytes())

@@ -193,6 +193,25 @@ def test_models_have_the_types_that_pytorch_gives(module, described, expected, e
             torch.testing.assert_close(program.function("forward")(example), module(example))
 
 
+def test_what_stays_unknown_in_a_transformer_is_named_with_its_line():
+    module = Encoder()
+    told = []
+    found = torchscript.import_archive(
+        archive_of_module(module), output_type="torch", inputs=["?x?xsi64"], refine=False,
+        unrefined=told.append,
+    )  # fmt: skip
+    # One operator that PyTorch has for transformers alone, and what follows from it.
+    assert "aten::_native_multi_head_attention" in [operator.name for operator in told]
+    assert len(told) <= 3
+    files = [operator.location[0] for operator in told]
+    assert all("/torch/nn/" in name for name in files)
+    assert "!torch.vtensor<[?,?,32],f32>" in str(found)
+    tokens = torch.randint(0, 50, (2, 7))
+    with torch.no_grad():
+        result = program_of(found).function("forward")(tokens)
+        torch.testing.assert_close(result, module(tokens))
+
+
 def test_sizes_that_are_known_take_branches_and_unroll_loops():
     class Branches(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
