@@ -314,3 +314,29 @@ func.func @main(%ranks: !torch.list<optional<int>>, %dtypes: !torch.list<int>) -
     for operand in operands[1:]:
         total = total + operand
     assert got == numbers[total.dtype]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "kind", "given", "expected"),
+    [
+        ("aten.Int.Tensor", "f32", I, torch.tensor(-2.75), -2),
+        ("aten.Int.Tensor", "i1", I, torch.tensor(True), 1),
+        ("aten.Float.Tensor", "si64", F, torch.tensor(3), 3.0),
+        ("aten.Bool.Tensor", "f32", B, torch.tensor(0.5), True),
+    ],
+)
+def test_a_tensor_becomes_a_number_of_the_kind_that_is_asked_for(
+    run, name, dtype, kind, given, expected
+):
+    tensor = f"!torch.vtensor<[],{dtype}>"
+    result = run(
+        f"""
+func.func @main(%arg0: {tensor}) -> {kind} {{
+  %0 = torch.{name} %arg0 : {tensor} -> {kind}
+  return %0 : {kind}
+}}""",
+        given,
+    )
+    assert result == expected and type(result) is type(expected)
+    overload = getattr(torch.ops.aten, name.split(".")[1]).Tensor
+    assert overload(given) == expected

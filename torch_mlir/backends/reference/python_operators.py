@@ -195,8 +195,8 @@ _BY_KEY: dict[str, Function] = {
     "aten.pow.int_to_int": _power,
     "aten.append.t": _append,
     "aten.list.t": list,
-    "aten.Int.Tensor": _item,
-    "aten.Float.Tensor": _item,
+    "aten.Int.Tensor": lambda tensor: torch.sym_int(tensor.item()),
+    "aten.Float.Tensor": lambda tensor: torch.sym_float(tensor.item()),
     "aten.Bool.Tensor": _bool,
     # PyTorch 2.1's kernels give ints.
     "aten.isfinite.float": math.isfinite,
