@@ -39,7 +39,7 @@ file(GLOB_RECURSE _files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/torch_m
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.txt"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.json"
   "${CMAKE_SOURCE_DIR}/torch_mlir/py.typed")
-list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate(_rows)?|emit_(rows_)?cpp|_rows)\\.py$|__pycache__")
+list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate(_rows|_results)?|emit_((rows|results)_)?cpp|_rows|_results)\\.py$|__pycache__")
 declare_mlir_python_sources(TorchMLIRPythonSources
   ROOT_DIR "${CMAKE_SOURCE_DIR}/torch_mlir"
   SOURCES ${_files})

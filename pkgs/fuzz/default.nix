@@ -39,6 +39,7 @@ let
         $env/bin/python3 $src/torch_mlir/operators/emit_results_cpp.py -o tables/ResultRules.inc
         cmake -S build-files -B build -G Ninja \
           -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_COMPILER=$compiler/bin/c++ -DCMAKE_CXX_FLAGS="$flags" \
+          -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY \
           -DCMAKE_INSTALL_PREFIX=$out \
           -DSelectiveLibtorch_DIR=$libtorch/lib/cmake/SelectiveLibtorch \
           -DCSRC=$src/torch_mlir/csrc -DTABLES_DIR=$PWD/tables \

@@ -164,6 +164,10 @@ let
       # With further flags for the compiler, e.g. a fuzzer's instrumentation.
       libraryWith =
         flags:
+        let
+          # What instrumentation calls is linked in where the library is used: CMake's trial isn't.
+          unlinked = if flags == "" then "" else " -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY";
+        in
         toolchain.compiling environment "libtorch-${version}"
           {
             inherit
@@ -183,7 +187,7 @@ let
               -DCMAKE_INSTALL_PREFIX=$out \
               -DTORCH_SOURCE=$src -DTORCH_GENERATED=$generated -DTORCH_SELECTION=$selection \
               -DFMT_INCLUDE_DIR=$fmt/usr/include \
-              -DCMAKE_CXX_FLAGS="$flags" \
+              -DCMAKE_CXX_FLAGS="$flags"${unlinked} \
               -DSELECTIVE_LIBTORCH_NM=${llvm}/llvm-nm \
               -DPython3_EXECUTABLE=$env/bin/python3
             ninja -C build -j ''${NIX_BUILD_CORES:-1}
