@@ -22,6 +22,7 @@
 #include <memory>
 #include <set>
 #include <unordered_set>
+#include <utility>
 
 namespace torch_mlir::torchscript {
 
@@ -114,17 +115,46 @@ public:
   }
 
   void import() {
-    std::vector<Function *> methods = findMethods();
-    findSlots(methods);
+    Bodies bodies = evaluateAll(findMethods());
     if (options.methods.empty())
-      addPublicMethods(methods);
+      addPublicMethods(bodies);
     importSlots();
-    for (Function *method : methods)
-      importMethod(*method);
+    for (Evaluated &each : bodies)
+      importMethod(each);
     removeDead();
   }
 
 private:
+  /// A block that no region owns yet.
+  class OwnedBlock {
+  public:
+    explicit OwnedBlock(MlirBlock block = {nullptr}) : block(block) {}
+    OwnedBlock(OwnedBlock &&other) noexcept : block(other.release()) {}
+    OwnedBlock &operator=(OwnedBlock &&other) noexcept {
+      std::swap(block, other.block);
+      return *this;
+    }
+    ~OwnedBlock() {
+      if (!mlirBlockIsNull(block))
+        mlirBlockDestroy(block);
+    }
+    MlirBlock get() const { return block; }
+    MlirBlock release() { return std::exchange(block, MlirBlock{nullptr}); }
+
+  private:
+    MlirBlock block;
+  };
+
+  /// A method's body, what it takes and gives, and what is told of it.
+  struct Evaluated {
+    Function *method;
+    OwnedBlock block;
+    std::vector<MlirType> inputs;
+    std::vector<MlirType> results;
+    Report report;
+  };
+  using Bodies = std::vector<Evaluated>;
+
   /// Memory that is none of the tensors that share it has the name of one of them.
   void nameMemory() {
     std::map<const void *, std::string> first;
@@ -140,40 +170,49 @@ private:
       names.values.emplace(memory, name + ".memory");
   }
 
-  /// What one method changes the others have to read, so that the slots come first.
-  void findSlots(const std::vector<Function *> &methods) {
-    bool isStable = false;
-    while (!isStable) {
+  /// What one method changes the others have to read, so that all are evaluated until none finds
+  /// a slot that wasn't known to the first of them.
+  Bodies evaluateAll(const std::vector<Function *> &methods) {
+    for (;;) {
       size_t known = slots.size();
-      isStable = true;
+      bool isComplete = true;
+      Bodies bodies;
       for (Function *method : methods)
-        isStable &= discard(*method);
-      isStable &= known == slots.size();
+        isComplete &= evaluateInto(bodies, *method);
+      if (isComplete && known == slots.size())
+        return bodies;
     }
   }
 
   /// Adds the model's public methods, save for those that have no form on values.
-  void addPublicMethods(std::vector<Function *> &methods) {
+  void addPublicMethods(Bodies &bodies) {
     std::string problems;
     for (Function *method : model.type()->methods()) {
-      bool isThere = std::find(methods.begin(), methods.end(), method) != methods.end();
+      bool isThere = std::any_of(bodies.begin(), bodies.end(), [&](const Evaluated &each) {
+        return each.method == method;
+      });
       if (isThere || method->name()[0] == '_')
         continue;
       Slots before = slots;
-      methods.push_back(method);
       try {
+        Bodies added;
         // The others don't see it if it changes nothing.
-        bool isComplete = discard(*method);
-        if (!isComplete || slots.size() != before.size())
-          findSlots(methods);
+        if (evaluateInto(added, *method) && slots.size() == before.size()) {
+          bodies.push_back(std::move(added.front()));
+          continue;
+        }
+        std::vector<Function *> methods;
+        for (const Evaluated &each : bodies)
+          methods.push_back(each.method);
+        methods.push_back(method);
+        bodies = evaluateAll(methods);
       } catch (const ImportError &problem) {
-        methods.pop_back();
         slots = std::move(before);
         problems += (problems.empty() ? "" : "; ") + std::string(problem.what());
         report.warnings.push_back("the method '" + method->name() + "' is left out: " + problem.what());
       }
     }
-    if (methods.empty())
+    if (bodies.empty())
       throw ImportError("the model has no method 'forward', and " +
                         (problems.empty() ? "none that is public" : problems));
   }
@@ -222,19 +261,11 @@ private:
     return made;
   }
 
-  /// A function's body, and what it takes and gives.
-  struct Body {
-    MlirBlock block;
-    std::vector<MlirType> inputs;
-    std::vector<MlirType> results;
-    MlirLocation location;
-  };
-
-  Body evaluate(Function &method, Report *report) {
+  Evaluated evaluate(Function &method) {
     const auto &arguments = method.getSchema().arguments();
     auto known = options.arguments.find(method.name());
-    Body body;
-    body.location = locations.unknown();
+    Evaluated body;
+    body.method = &method;
     std::vector<IValue> values = {model._ivalue()};
     std::vector<size_t> taken;
     for (size_t i = 1; i < arguments.size(); ++i) {
@@ -260,11 +291,12 @@ private:
       throw ImportError("'" + method.name() + "' takes " + std::to_string(arguments.size() - 1) +
                         " arguments, and something is said of " +
                         std::to_string(known->second.size()));
-    std::vector<MlirLocation> places(body.inputs.size(), body.location);
-    body.block = mlirBlockCreate(static_cast<intptr_t>(body.inputs.size()), body.inputs.data(),
-                                 places.data());
+    std::vector<MlirLocation> places(body.inputs.size(), locations.unknown());
+    body.block = OwnedBlock(mlirBlockCreate(static_cast<intptr_t>(body.inputs.size()),
+                                            body.inputs.data(), places.data()));
+    MlirBlock block = body.block.get();
     try {
-      Evaluator evaluator(context, body.block, types, literals, locations, names, shared, slots);
+      Evaluator evaluator(context, block, types, literals, locations, names, shared, slots);
       struct Undo {
         Evaluator &evaluator;
         ~Undo() { evaluator.abandon(); }
@@ -272,7 +304,7 @@ private:
       evaluator.start();
       for (size_t i = 0; i < taken.size(); ++i) {
         const auto &argument = arguments[taken[i]];
-        MlirValue value = mlirBlockGetArgument(body.block, static_cast<intptr_t>(i));
+        MlirValue value = mlirBlockGetArgument(block, static_cast<intptr_t>(i));
         TypePtr type = argument.type();
         if (torchMlirTypeIsATorchValueTensor(mlirValueGetType(value)))
           type = c10::TensorType::get(); // given where it's optional
@@ -289,43 +321,39 @@ private:
       }
       for (MlirValue each : results)
         body.results.push_back(mlirValueGetType(each));
-      Builder(context, body.block).create("func.return", body.location, {}, results);
-      if (report) {
-        report->warnings.insert(report->warnings.end(), evaluator.getWarnings().begin(),
-                                evaluator.getWarnings().end());
-        for (const auto &[name, unrefined] : evaluator.getUnrefined())
-          report->unrefined.push_back({name, unrefined.count, getUserLine(unrefined.frames)});
-      }
+      Builder(context, block).create("func.return", locations.unknown(), {}, results);
+      body.report.warnings = evaluator.getWarnings();
+      for (const auto &[name, unrefined] : evaluator.getUnrefined())
+        body.report.unrefined.push_back({name, unrefined.count, getUserLine(unrefined.frames)});
     } catch (const Unsupported &problem) {
-      mlirBlockDestroy(body.block);
       throw ImportError("'" + method.name() + "': " + problem.what());
-    } catch (...) {
-      mlirBlockDestroy(body.block);
-      throw;
     }
     return body;
   }
 
-  /// Finds the slots of a method. Whether it went to its end.
-  bool discard(Function &method) {
+  /// Adds a method's body, if its slots were known enough to get to its end.
+  bool evaluateInto(Bodies &bodies, Function &method) {
     try {
-      mlirBlockDestroy(evaluate(method, nullptr).block);
+      bodies.push_back(evaluate(method));
       return true;
     } catch (const Restart &) {
       return false;
     }
   }
 
-  void importMethod(Function &method) {
-    Body body = evaluate(method, &report);
+  void importMethod(Evaluated &body) {
+    report.warnings.insert(report.warnings.end(), body.report.warnings.begin(),
+                           body.report.warnings.end());
+    report.unrefined.insert(report.unrefined.end(), body.report.unrefined.begin(),
+                            body.report.unrefined.end());
     Builder builder(context, module);
     MlirRegion region = mlirRegionCreate();
-    mlirRegionAppendOwnedBlock(region, body.block);
+    mlirRegionAppendOwnedBlock(region, body.block.release());
     MlirType type =
         mlirFunctionTypeGet(context, static_cast<intptr_t>(body.inputs.size()), body.inputs.data(),
                             static_cast<intptr_t>(body.results.size()), body.results.data());
-    builder.create("func.func", body.location, {}, {},
-                   {{"sym_name", builder.string(method.name())},
+    builder.create("func.func", locations.unknown(), {}, {},
+                   {{"sym_name", builder.string(body.method->name())},
                     {"function_type", builder.type(type)}},
                    {region});
   }
