@@ -641,11 +641,10 @@ IValue Evaluator::call(Function &function, const std::vector<IValue> &arguments)
   if (!function.isGraphFunction())
     throw Unsupported("the function '" + function.qualname().qualifiedName() +
                       "' isn't written in TorchScript");
-  std::shared_ptr<torch::jit::Graph> &graph = graphs[&function];
-  if (!graph) {
-    graph = torch::jit::toGraphFunction(function).graph()->copy();
+  std::shared_ptr<torch::jit::Graph> graph = torch::jit::toGraphFunction(function).graph();
+  // In place: the graphs are ours, and nobody runs them any more.
+  if (normalized.insert(&function).second)
     torch::jit::NormalizeOps(graph);
-  }
   Frame inner;
   Frame *outer = std::exchange(frame, &inner);
   if (graph->inputs().size() != arguments.size())

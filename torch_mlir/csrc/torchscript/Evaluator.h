@@ -196,7 +196,8 @@ private:
   std::map<const c10::StorageImpl *, std::vector<WrittenTensor>> writtenStorages;
   std::map<std::string, MlirValue> constants;
   std::map<const void *, MlirValue> packed;
-  std::unordered_map<const torch::jit::Function *, std::shared_ptr<torch::jit::Graph>> graphs;
+  /// The functions whose graphs have one name for operators that are the same.
+  std::unordered_set<const torch::jit::Function *> normalized;
   /// What was read inside of each loop around the node.
   std::vector<std::set<Cell *>> reads;
   std::vector<std::string> warnings;
