@@ -7,6 +7,7 @@
 // steps that ask for them.
 
 #include "LoadingCode.h"
+#include "Pool.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -52,6 +53,8 @@ const bool isAllocator = [] {
 void *operator new(std::size_t size) {
   if (size >= large)
     torch_mlir::torchscript::LoadingBudget::allocate(size);
+  else if (void *memory = torch_mlir::torchscript::takeFromPool(size))
+    return memory;
   for (;;) {
     if (void *memory = std::malloc(size ? size : 1))
       return memory;
@@ -62,5 +65,9 @@ void *operator new(std::size_t size) {
   }
 }
 
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void *memory) noexcept {
+  if (!torch_mlir::torchscript::giveToPool(memory))
+    std::free(memory);
+}
+
+void operator delete(void *memory, std::size_t) noexcept { operator delete(memory); }

@@ -10,6 +10,7 @@
 #include "torchscript/Functions.h"
 #include "torchscript/Load.h"
 #include "torchscript/Locations.h"
+#include "torchscript/Pool.h"
 #include "torchscript/Schemas.h"
 #include "torchscript/Types.h"
 #include "torchscript/Values.h"
@@ -176,7 +177,10 @@ MlirModule importArchive(MlirContext context, const std::shared_ptr<Archive> &ar
                          Report &report) {
   std::lock_guard<std::mutex> lock(getImportMutex());
   MlirModule module{nullptr};
-  onDeepStack([&] { module = importHere(context, archive, name, options, report); });
+  onDeepStack([&] {
+    PoolScope pool;
+    module = importHere(context, archive, name, options, report);
+  });
   return module;
 }
 
