@@ -9,6 +9,7 @@
 
 #include "torchscript/LoadingCode.h"
 #include "torchscript/Quantized.h"
+#include "torchscript/Versions.h"
 
 #include <ATen/core/class_type.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -16,7 +17,6 @@
 #include <torch/csrc/jit/frontend/builtin_functions.h>
 #include <torch/csrc/jit/frontend/edit_distance.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
-#include <torch/csrc/jit/operator_upgraders/upgraders_entry.h>
 #include <torch/csrc/jit/runtime/operator.h>
 #include <torch/custom_class.h>
 
@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -125,6 +126,26 @@ OperatorPtr findOverload(const Operators &operators, const c10::OperatorName &na
   return nullptr;
 }
 
+/// What an operator is made of. PyTorch keeps it to itself; an explicit instantiation may name it.
+auto &bodyOf(const Operator &op);
+template <auto Body> struct Opened {
+  friend auto &bodyOf(const Operator &op) { return op.*Body; }
+};
+template struct Opened<&Operator::op_>;
+
+/// An operator's name, without reading the schema that it is still the text of: code registers
+/// hundreds, and a load uses a few.
+std::string nameOf(const Operator &op) {
+  if (const auto *own = getSecond(bodyOf(op)))
+    if (const auto *unread = getSecond(own->schema_)) {
+      const std::string &text = unread->schema_string_;
+      std::size_t begin = text.find_first_not_of(" \n");
+      if (begin != text.npos)
+        return text.substr(begin, text.find_first_of(".( \n", begin) - begin);
+    }
+  return op.schema().name();
+}
+
 class Registry {
 public:
   /// Never destroyed: what is destroyed at exit may hold graphs, and nodes point to operators.
@@ -154,6 +175,18 @@ public:
     further.clear();
     for (const std::string &schema : schemas)
       addFurther(schema);
+  }
+
+  void withOwn(const std::function<void()> &work) {
+    struct Back {
+      int row = std::exchange(chosen, sourceRow);
+      std::unordered_map<Symbol, Operators> operators = std::exchange(further, {});
+      ~Back() {
+        chosen = row;
+        further = std::move(operators);
+      }
+    } back;
+    work();
   }
 
   const Operators &operatorsFor(Symbol symbol) {
@@ -239,16 +272,8 @@ private:
       std::lock_guard<std::mutex> guard(mutex);
       inflate();
     }
-    // Libtorch has TorchScript of its own, builtin functions and upgraders of old operators, which
-    // it compiles when one is looked up. It calls operators that later rows lack.
-    int before = std::exchange(chosen, sourceRow);
-    try {
-      torch::jit::populate_upgraders_graph_map();
-      torch::jit::getAllBuiltinFunctionsFor(c10::aten::len);
-    } catch (...) {
-      chosen = before;
-      throw;
-    }
+    // Those are compiled when one is looked up.
+    withOwn([] { torch::jit::getAllBuiltinFunctionsFor(c10::aten::len); });
     prepared = true;
   }
 
@@ -359,8 +384,13 @@ private:
 
   /// Puts what code has registered so far under its operators' names.
   void sortLinked() {
-    for (OperatorPtr &op : unsorted)
-      sorted[Symbol::fromQualString(op->schema().name())].push_back(std::move(op));
+    for (OperatorPtr &op : unsorted) {
+      std::string name = nameOf(*op);
+      // Those are given away as they are. Reads them, while the mutex is held.
+      if (isOurs(name))
+        op->schema();
+      sorted[Symbol::fromQualString(name)].push_back(std::move(op));
+    }
     unsorted.clear();
   }
 
@@ -539,6 +569,8 @@ std::vector<const c10::FunctionSchema *> laterSchemas(const c10::FunctionSchema 
 void selectSchemas(const std::string &row, const std::vector<std::string> &further) {
   Registry::get().select(row, further);
 }
+
+void withOwnSchemas(const std::function<void()> &work) { Registry::get().withOwn(work); }
 
 std::map<std::string, std::vector<std::string>> linkedKernels() {
   auto &dispatcher = c10::Dispatcher::singleton();

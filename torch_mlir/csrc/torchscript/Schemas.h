@@ -15,6 +15,7 @@
 
 #include <ATen/core/function_schema.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -47,6 +48,10 @@ const std::vector<std::string> &schemaRows();
 /// `further` are schemas of operators that the row may lack, e.g. custom ones. The calling thread's
 /// registry has them, until it chooses again, where it has no such overload.
 void selectSchemas(const std::string &row, const std::vector<std::string> &further = {});
+
+/// Does what wants the operators of the libtorch in here, in this thread, which chose a row before:
+/// libtorch has TorchScript of its own, and that calls operators that later rows lack.
+void withOwnSchemas(const std::function<void()> &work);
 
 /// What the registry of the chosen row holds: operators' names in alphabetical order, schemas as
 /// PyTorch prints them in the registry's order.

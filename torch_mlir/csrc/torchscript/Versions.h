@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #define TORCH_MLIR_LIBTORCH_AT_LEAST(major, minor)                                                 \
   (TORCH_VERSION_MAJOR > (major) ||                                                                \
@@ -67,6 +68,17 @@ loadModule(std::shared_ptr<caffe2::serialize::ReadAdapterInterface> adapter) {
 #else
   return torch::jit::load(std::move(adapter), c10::Device(c10::kCPU), extraFiles);
 #endif
+}
+
+/// The second of two that something is one of; null if it is the first. PyTorch had a variant of
+/// its own for that.
+template <typename First, typename Second>
+const Second *getSecond(const std::variant<First, Second> &either) {
+  return std::get_if<1>(&either);
+}
+template <typename Either>
+auto getSecond(const Either &either) -> decltype(&either.right()) {
+  return either.is_right() ? &either.right() : nullptr;
 }
 
 } // namespace torch_mlir::torchscript
