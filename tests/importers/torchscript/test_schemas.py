@@ -49,6 +49,11 @@ def written(program: torch.nn.Module, **replaced: str) -> bytes:
     return result.getvalue()
 
 
+class Divide(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.div(x, y)
+
+
 class Relu(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.relu(x)
@@ -167,8 +172,13 @@ def test_an_operator_resolves_in_the_rows_that_have_it(
 
 
 def test_libtorchs_own_torchscript_does_not_need_the_rows_operators() -> None:
-    # Its upgraders call aten::full.names, which 2.13 dropped. They are compiled at the first
-    # load of a process.
+    # Its upgraders call aten::full.names, which 2.13 dropped. All are compiled when the process
+    # meets an operator that one replaces: up to version 3, integers were divided with truncation.
+    old = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(written(Divide()))) as archive, zipfile.ZipFile(old, "w") as to:
+        for item in archive.infolist():
+            is_version = item.filename.endswith("/version")
+            to.writestr(item.filename, b"3\n" if is_version else archive.read(item))
     program = textwrap.dedent("""
         import sys
         from torch_mlir import torchscript
@@ -176,12 +186,12 @@ def test_libtorchs_own_torchscript_does_not_need_the_rows_operators() -> None:
     """)
     done = subprocess.run(
         [sys.executable, "-P", "-c", program],
-        input=written(Relu()),
+        input=old.getvalue(),
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    assert b"torch.aten.relu" in done.stdout
+    assert b"torch.aten.div.Tensor_mode" in done.stdout
 
 
 def test_a_process_ends_well_after_a_load_that_failed() -> None:
