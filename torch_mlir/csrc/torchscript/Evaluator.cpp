@@ -56,9 +56,9 @@ static constexpr int64_t elementsPerStep = 64;
 
 Evaluator::Evaluator(MlirContext context, MlirBlock block, Types &types, Literals &literals,
                      Locations &locations, const Names &names, const SharedMemory &shared,
-                     Slots &slots)
+                     Slots &slots, bool trustTypes)
     : context(context), types(types), literals(literals), locations(locations), names(names),
-      shared(shared), slots(slots), refinement(types), front(context, block, /*inFront=*/true),
+      shared(shared), slots(slots), trustTypes(trustTypes), refinement(types), front(context, block, /*inFront=*/true),
       body(context, block), builder(&body), location(locations.unknown()) {}
 
 //===----------------------------------------------------------------------===//
@@ -1888,7 +1888,8 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
     return node->input(i)->type();
   };
 
-  if (View::isView(own) && isTensorValue(inputs.at(0)) && node->outputs().size() == 1) {
+  // What a type says holds of the view's contents as they are.
+  if (!trustTypes && View::isView(own) && isTensorValue(inputs.at(0)) && node->outputs().size() == 1) {
     std::vector<MlirValue> others;
     for (size_t i = 1; i < inputs.size(); ++i)
       others.push_back(materialize(inputs[i], getType(i)));
@@ -1909,6 +1910,11 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
   for (const Value *output : node->outputs())
     results.push_back(types.get(output->type()));
   results = refinement.refine(schema, operands, std::move(results));
+  for (size_t i = 0; trustTypes && i < results.size(); ++i) {
+    auto tensor = node->outputs()[i]->type()->cast<c10::TensorType>();
+    if (tensor && tensor->scalarType())
+      results[i] = types.getComplete(tensor);
+  }
   if (Unrefined *open = refinement.note(schema, operands, results); open && open->count == 1)
     open->frames = getStack(lastPlaced);
   MlirOperation made{nullptr};

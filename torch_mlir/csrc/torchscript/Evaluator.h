@@ -59,9 +59,11 @@ struct Restart {};
 /// Evaluates one method.
 class Evaluator {
 public:
-  /// Constants go to the beginning of `block`, which is the function's.
+  /// Constants go to the beginning of `block`, which is the function's. With `trustTypes`, tensors
+  /// are what the graph's types say of them.
   Evaluator(MlirContext context, MlirBlock block, Types &types, Literals &literals,
-            Locations &locations, const Names &names, const SharedMemory &shared, Slots &slots);
+            Locations &locations, const Names &names, const SharedMemory &shared, Slots &slots,
+            bool trustTypes = false);
 
   /// What a function's argument is.
   c10::IValue makeArgument(MlirValue value, const c10::TypePtr &type, const std::string &name);
@@ -176,6 +178,7 @@ private:
   const Names &names;
   const SharedMemory &shared;
   Slots &slots;
+  bool trustTypes;
   Refinement refinement;
   Heap heap;
   Builder front;

@@ -7,6 +7,7 @@
 
 #include "torchscript/Builder.h"
 #include "torchscript/DeepStack.h"
+#include "torchscript/Diagnostics.h"
 #include "torchscript/Functions.h"
 #include "torchscript/Load.h"
 #include "torchscript/Locations.h"
@@ -15,8 +16,6 @@
 #include "torchscript/Types.h"
 #include "torchscript/Values.h"
 #include "torchscript/Versions.h"
-
-#include "mlir-c/Diagnostics.h"
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/api/module.h>
@@ -31,34 +30,6 @@
 namespace torch_mlir::torchscript {
 
 namespace {
-
-/// Collects what MLIR reports while it lives, which nobody else gets to see then.
-class Diagnostics {
-public:
-  explicit Diagnostics(MlirContext context)
-      : context(context),
-        handler(mlirContextAttachDiagnosticHandler(context, collect, &text, nullptr)) {}
-  ~Diagnostics() { mlirContextDetachDiagnosticHandler(context, handler); }
-  Diagnostics(const Diagnostics &) = delete;
-  Diagnostics &operator=(const Diagnostics &) = delete;
-
-  void clear() { text.clear(); }
-  const std::string &getText() const { return text; }
-
-private:
-  static MlirLogicalResult collect(MlirDiagnostic diagnostic, void *userData) {
-    auto &text = *static_cast<std::string *>(userData);
-    if (!text.empty())
-      text += "; ";
-    text += toString(mlirLocationPrint, mlirDiagnosticGetLocation(diagnostic)) + ": " +
-            toString(mlirDiagnosticPrint, diagnostic);
-    return mlirLogicalResultSuccess();
-  }
-
-  MlirContext context;
-  std::string text;
-  MlirDiagnosticHandlerID handler;
-};
 
 /// A module until it is handed out.
 class OwnedModule {
@@ -111,7 +82,8 @@ void importModel(MlirContext context, MlirModule module, const torch::jit::Modul
                  const Options &options, const Archive &archive, Report &report) {
   Locations locations(context);
   Types types(context, /*valueTensors=*/options.mode == Mode::Torch);
-  Literals literals(types, archive.limits().expandedTensorBytes, archive);
+  Literals literals(types, archive.limits().expandedTensorBytes,
+                    [&](const void *storage) { return archive.getDtype(storage); });
   MlirBlock body = mlirModuleGetBody(module);
   if (options.mode == Mode::Torch)
     return importMethods(context, body, model, options.pipeline, types, literals, locations,

@@ -103,6 +103,15 @@ MlirType Types::get(const TypePtr &type) {
   return result;
 }
 
+MlirType Types::getComplete(const TypePtr &type) {
+  auto known = type->cast<c10::TensorType>();
+  if (!known || !known->scalarType())
+    return get(type);
+  MlirType dtype = getElement(*known->scalarType());
+  auto sizes = known->sizes().concrete_sizes();
+  return sizes ? getTensor(*sizes, dtype) : getTensor(dtype);
+}
+
 MlirType Types::getClass(const c10::NamedType &type) {
   return torchMlirTorchNnModuleTypeGet(context, wrap(getName(type)));
 }

@@ -31,6 +31,8 @@ public:
 
   /// Throws Unsupported for what the dialect has no type for.
   MlirType get(const c10::TypePtr &type);
+  /// The same, with the sizes and the dtype that libtorch's type of a tensor holds.
+  MlirType getComplete(const c10::TypePtr &type);
   MlirType getTensor() const { return tensor; }
   /// A tensor's type with what is known of it; `dtype` may be null.
   MlirType getTensor(c10::IntArrayRef sizes, MlirType dtype) const;

@@ -97,11 +97,11 @@ void negate(char *data, size_t size, size_t partSize, size_t first, size_t step)
 
 } // namespace
 
-Literals::Literals(Types &types, uint64_t maxCopied, const Archive &archive)
-    : types(types), maxCopied(maxCopied), archive(archive) {}
+Literals::Literals(Types &types, uint64_t maxCopied, StoredDtype archive)
+    : types(types), maxCopied(maxCopied), archive(std::move(archive)) {}
 
 c10::ScalarType Literals::getDtype(const at::Tensor &tensor) const {
-  int dtype = tensor.has_storage() ? archive.getDtype(tensor.storage().data()) : -1;
+  int dtype = archive && tensor.has_storage() ? archive(tensor.storage().data()) : -1;
   const Dtype *noted = dtype < 0 ? nullptr : torchscript::getDtype(static_cast<size_t>(dtype));
   if (!noted || noted->bytes != tensor.itemsize())
     return tensor.scalar_type();

@@ -6,7 +6,6 @@
 #ifndef TORCH_MLIR_TORCHSCRIPT_VALUES_H
 #define TORCH_MLIR_TORCHSCRIPT_VALUES_H
 
-#include "torchscript/Archive.h"
 #include "torchscript/Builder.h"
 #include "torchscript/Memory.h"
 #include "torchscript/Types.h"
@@ -14,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -32,8 +32,10 @@ struct Quantization;
 class Literals {
 public:
   /// `maxCopied` bounds the bytes of all copies that have to be made. `archive` is what the
-  /// tensors come from.
-  Literals(Types &types, uint64_t maxCopied, const Archive &archive);
+  /// tensors come from: what it tells of the dtypes that libtorch stands others in for (see
+  /// Archive::getDtype), -1 for the others.
+  using StoredDtype = std::function<int(const void *)>;
+  Literals(Types &types, uint64_t maxCopied, StoredDtype archive = nullptr);
 
   /// A tensor's dtype, which may be one that libtorch lacks.
   c10::ScalarType getDtype(const at::Tensor &tensor) const;
@@ -59,7 +61,7 @@ private:
 
   Types &types;
   uint64_t maxCopied;
-  const Archive &archive;
+  StoredDtype archive;
   uint64_t copied = 0;
   std::map<std::tuple<const void *, size_t, c10::ScalarType>, MlirAttribute> blobs;
   std::unordered_map<std::string, unsigned> names;

@@ -1,0 +1,117 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowers PyTorch's lazy nodes, one after the other, to a computation.
+
+#include "lazy/LoweringContext.h"
+
+#include "lazy/Lowering.h"
+
+#include <ATen/core/jit_type.h>
+#include <torch/csrc/jit/frontend/source_range.h>
+
+#include <exception>
+#include <stdexcept>
+
+namespace torch_mlir::lazy {
+
+using torch::lazy::Node;
+using torch::lazy::Output;
+
+namespace {
+
+/// The Python lines that made a node, as PyTorch writes those of traced ones: one a line, the
+/// innermost first. There are none unless PyTorch was told to record them.
+std::string getStack(const Node *node) {
+  std::string text;
+  for (const torch::lazy::SourceLocation &frame : node->metadata().frame_info)
+    text += frame.file + "(" + std::to_string(frame.line) + "): " + frame.function + "\n";
+  return text;
+}
+
+std::string getPlace(const Node *node) {
+  const auto &frames = node->metadata().frame_info;
+  if (frames.empty())
+    return "";
+  return " (at " + frames[0].file + ":" + std::to_string(frames[0].line) + ", in " +
+         frames[0].function + ")";
+}
+
+/// Gives a value the type of what a lazy node gives.
+void annotate(torch::jit::Value *value, const torch::lazy::Shape &shape) {
+  if (!value->type()->cast<c10::TensorType>())
+    return; // a number that is a parameter
+  value->setType(c10::TensorType::createContiguous(shape.scalar_type(), c10::Device(c10::kCPU),
+                                                   shape.sizes()));
+}
+
+} // namespace
+
+LoweringContext::LoweringContext(const Backend &backend, const std::string &name,
+                                 torch::lazy::BackendDevice device)
+    : TSLoweringContext(name, std::move(device)), backend(backend), name(name) {}
+
+LoweringContext::LoweringContext(const Backend &backend, const std::string &name,
+                                 torch::lazy::BackendDevice device,
+                                 c10::ArrayRef<const Node *> postOrder,
+                                 torch::lazy::Util::EmissionMap emitted)
+    : TSLoweringContext(name, std::move(device)), backend(backend), name(name) {
+  emit_status_ = std::move(emitted);
+  for (const Node *node : postOrder)
+    lower(node);
+}
+
+void LoweringContext::lower(const Node *node) {
+  torch::jit::Node *end = graph()->return_node();
+  torch::jit::Node *last = end->prev();
+  try {
+    Lower(node);
+  } catch (const c10::Error &problem) {
+    throw std::runtime_error("can't lower the operator " + node->op().ToString() +
+                             getPlace(node) + ": " + problem.what_without_backtrace());
+  } catch (const std::exception &problem) {
+    throw std::runtime_error("can't lower the operator " + node->op().ToString() +
+                             getPlace(node) + ": " + problem.what());
+  }
+  std::string stack = getStack(node);
+  if (!stack.empty()) {
+    torch::jit::SourceRange range(std::make_shared<torch::jit::Source>(stack), 0, stack.size());
+    for (torch::jit::Node *made = last->next(); made != end; made = made->next())
+      made->setSourceRange(range);
+  }
+  // A list of tensors has no shape.
+  for (size_t i = 0; i < node->num_outputs() && i < node->shapes().size(); ++i)
+    annotate(GetOutputOp(Output(node, i)), node->shape(i));
+}
+
+size_t LoweringContext::AddResult(const Output &output) {
+  for (const Node *node : torch::lazy::Util::ComputePostOrder(output.node, &emit_status_))
+    lower(node);
+  results.push_back(GetOutputOp(output));
+  resultShapes.push_back(output.shape());
+  return results.size() - 1;
+}
+
+void LoweringContext::AddParameter(const Output &, size_t, const torch::lazy::Shape &,
+                                   const std::string &name) {
+  throw std::runtime_error("operators aren't run one by one, which the parameter " + name +
+                           " would be for");
+}
+
+torch::lazy::ComputationPtr LoweringContext::Build() {
+  torch::jit::Node *tuple = graph()->insertNode(graph()->createTuple(results));
+  graph()->registerOutput(tuple->output());
+  Computation::Shapes parameterShapes;
+  std::vector<std::string> parameterNames;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    parameterShapes.push_back(parameters_[i]->shape());
+    parameterNames.push_back(graph()->inputs()[i]->debugName());
+  }
+  std::shared_ptr<Context> context = backend.createContext();
+  MlirModule module = lowerGraph(context->get(), graph(), "main");
+  return std::make_shared<Computation>(name, std::move(context), module,
+                                       std::move(parameterShapes), std::move(parameterNames),
+                                       std::move(resultShapes));
+}
+
+} // namespace torch_mlir::lazy

@@ -1,0 +1,41 @@
+// Part of torch-mlir-static, under the Apache License v2.0 with LLVM exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A backend whose vendor writes Python.
+
+#ifndef TORCH_MLIR_LAZY_PYTHON_BACKEND_H
+#define TORCH_MLIR_LAZY_PYTHON_BACKEND_H
+
+#include "lazy/Backend.h"
+
+#include "nanobind/nanobind.h"
+
+namespace torch_mlir::lazy {
+
+/// Hands computations and tensors to an object of Python's with three methods:
+///
+///   _context() -> torch_mlir.ir.Context
+///   _compile(module: torch_mlir.ir.Module, name, parameters, results) -> executable
+///   _execute(executable, arguments) -> results
+///
+/// `parameters` and `results` are lists of (sizes, dtype), arguments and results lists of tensors.
+/// What Python raises arrives at who asked for a value, as a RuntimeError with its text.
+class PythonBackend : public Backend {
+public:
+  explicit PythonBackend(nanobind::object vendor) : vendor(std::move(vendor)) {}
+
+  std::shared_ptr<Context> createContext() const override;
+  std::vector<torch::lazy::ComputationPtr>
+  Compile(std::vector<torch::lazy::ComputationPtr> computations) const override;
+  std::vector<torch::lazy::BackendDataPtr>
+  ExecuteComputation(torch::lazy::ComputationPtr computation,
+                     c10::ArrayRef<torch::lazy::BackendDataPtr> arguments,
+                     const torch::lazy::BackendDevice &device) const override;
+
+private:
+  nanobind::object vendor;
+};
+
+} // namespace torch_mlir::lazy
+
+#endif // TORCH_MLIR_LAZY_PYTHON_BACKEND_H
