@@ -5,6 +5,7 @@
 
 #include "lazy/Backend.h"
 
+#include "lazy/Kernels.h"
 #include "lazy/LoweringContext.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -114,7 +115,10 @@ Backend::GetComputationBackendText(const torch::lazy::ComputationPtr computation
 const torch::lazy::BackendImplInterface *registerBackend(const Backend &backend) {
   static std::once_flag once;
   // The kernels of lazy tensors, and the executor.
-  std::call_once(once, [] { torch::lazy::InitTorchScriptBackend(); });
+  std::call_once(once, [] {
+    torch::lazy::InitTorchScriptBackend();
+    registerKernels();
+  });
   const auto *before = torch::lazy::hasBackend() ? torch::lazy::getBackend() : nullptr;
   torch::lazy::BackendRegistrar registrar(&backend);
   return before;

@@ -81,7 +81,7 @@ void LoweringContext::lower(const Node *node) {
   }
   // A list of tensors has no shape.
   for (size_t i = 0; i < node->num_outputs() && i < node->shapes().size(); ++i)
-    annotate(GetOutputOp(Output(node, i)), node->shape(i));
+    shapes.emplace_back(GetOutputOp(Output(node, i)), node->shape(i));
 }
 
 size_t LoweringContext::AddResult(const Output &output) {
@@ -101,6 +101,8 @@ void LoweringContext::AddParameter(const Output &, size_t, const torch::lazy::Sh
 torch::lazy::ComputationPtr LoweringContext::Build() {
   torch::jit::Node *tuple = graph()->insertNode(graph()->createTuple(results));
   graph()->registerOutput(tuple->output());
+  for (const auto &[value, shape] : shapes)
+    annotate(value, shape);
   Computation::Shapes parameterShapes;
   std::vector<std::string> parameterNames;
   for (size_t i = 0; i < parameters_.size(); ++i) {

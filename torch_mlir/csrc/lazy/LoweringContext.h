@@ -11,6 +11,7 @@
 #include <torch/csrc/lazy/ts_backend/ts_lowering_context.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace torch_mlir::lazy {
@@ -37,6 +38,9 @@ private:
 
   const Backend &backend;
   std::string name;
+  /// What is known of values; the graph's types tell when it's finished, because TorchScript would
+  /// match operators' arguments with them.
+  std::vector<std::pair<torch::jit::Value *, torch::lazy::Shape>> shapes;
   std::vector<torch::jit::Value *> results;
   Computation::Shapes resultShapes;
 };

@@ -4,10 +4,12 @@
 // The extension module `torch_mlir._mlir_libs._lazy_backend`, for the PyTorch that it was compiled
 // with.
 
+#include "lazy/Kernels.h"
 #include "lazy/PythonBackend.h"
 
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
+#include "nanobind/stl/vector.h"
 
 #include <torch/csrc/lazy/core/config.h>
 #include <torch/version.h>
@@ -37,5 +39,6 @@ NB_MODULE(_lazy_backend, m) {
         return before;
       },
       "backend"_a, nb::rv_policy::reference, nb::call_guard<nb::gil_scoped_release>());
+  m.def("kernels", &getKernelNames);
   m.def("set_ir_debug", [](bool enabled) { FLAGS_torch_lazy_ir_debug = enabled; }, "enabled"_a);
 }
