@@ -10,6 +10,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <torch/csrc/lazy/core/lazy_graph_executor.h>
 #include <torch/csrc/lazy/ts_backend/ops/device_data.h>
 #include <torch/csrc/lazy/ts_backend/ts_backend_impl.h>
 
@@ -112,15 +113,20 @@ Backend::GetComputationBackendText(const torch::lazy::ComputationPtr computation
   return computation->to_string();
 }
 
-const torch::lazy::BackendImplInterface *registerBackend(const Backend &backend) {
+const torch::lazy::BackendImplInterface *
+registerBackend(const torch::lazy::BackendImplInterface *backend) {
+  const auto *before = torch::lazy::hasBackend() ? torch::lazy::getBackend() : nullptr;
   static std::once_flag once;
   // The kernels of lazy tensors, and the executor.
   std::call_once(once, [] {
     torch::lazy::InitTorchScriptBackend();
     registerKernels();
   });
-  const auto *before = torch::lazy::hasBackend() ? torch::lazy::getBackend() : nullptr;
-  torch::lazy::BackendRegistrar registrar(&backend);
+  // What one backend compiled, no other can run.
+  auto *executor = torch::lazy::LazyGraphExecutor::Get();
+  executor->WaitDeviceOps({});
+  executor->GetComputationCache()->Clear();
+  torch::lazy::BackendRegistrar registrar(backend);
   return before;
 }
 

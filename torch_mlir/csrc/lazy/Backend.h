@@ -64,9 +64,11 @@ public:
   GetComputationBackendText(const torch::lazy::ComputationPtr computation) const override;
 };
 
-/// From now on lazy tensors are this backend's, which lives as long as the process. Gives the one
-/// before, if there was one.
-const torch::lazy::BackendImplInterface *registerBackend(const Backend &backend);
+/// From now on lazy tensors are those of this backend, which has to live as long as the process, or
+/// nobody's. Computations that run are waited for, and compiled ones forgotten. Gives the backend
+/// before, nullptr if there was none.
+const torch::lazy::BackendImplInterface *
+registerBackend(const torch::lazy::BackendImplInterface *backend);
 
 } // namespace torch_mlir::lazy
 

@@ -14,31 +14,38 @@
 #include <torch/csrc/lazy/core/config.h>
 #include <torch/version.h>
 
+#include <utility>
+
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace torch_mlir::lazy;
 
+namespace {
+
+/// Python looks for it in the file where PyTorch's loader refuses to load it.
+constexpr const char *builtFor = "torch_mlir lazy backend for PyTorch " TORCH_VERSION;
+
+} // namespace
+
 NB_MODULE(_lazy_backend, m) {
   m.attr("torch_version") = TORCH_VERSION;
+  m.attr("built_for") = builtFor;
   nb::class_<torch::lazy::BackendImplInterface>(m, "BackendInterface");
-  // Lazy tensors may hold on to a backend as long as the process lives.
+  // Computations may hold on to a backend as long as the process lives.
   m.def(
       "make_backend",
       [](nb::object vendor) -> torch::lazy::BackendImplInterface * {
-        return new PythonBackend(std::move(vendor));
+        return PythonBackend::make(std::move(vendor));
       },
       "vendor"_a, nb::rv_policy::reference);
   m.def(
       "register_backend",
-      [](const torch::lazy::BackendImplInterface &backend) {
-        const auto *ours = dynamic_cast<const Backend *>(&backend);
-        if (ours)
-          return registerBackend(*ours);
-        const auto *before = torch::lazy::getBackend();
-        torch::lazy::BackendRegistrar registrar(&backend);
-        return before;
-      },
-      "backend"_a, nb::rv_policy::reference, nb::call_guard<nb::gil_scoped_release>());
+      [](const torch::lazy::BackendImplInterface *backend) { return registerBackend(backend); },
+      "backend"_a.none(), nb::rv_policy::reference, nb::call_guard<nb::gil_scoped_release>());
   m.def("kernels", &getKernelNames);
-  m.def("set_ir_debug", [](bool enabled) { FLAGS_torch_lazy_ir_debug = enabled; }, "enabled"_a);
+  m.def(
+      "set_ir_debug",
+      [](bool enabled) { return std::exchange(FLAGS_torch_lazy_ir_debug, enabled); }, "enabled"_a);
+  nb::module_::import_("atexit").attr("register")(
+      nb::cpp_function(&PythonBackend::releaseAll, nb::call_guard<nb::gil_scoped_release>()));
 }

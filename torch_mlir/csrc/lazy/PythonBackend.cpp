@@ -12,9 +12,10 @@
 #include "nanobind/stl/vector.h"
 
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/DynamicTypes.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/tensor_dtypes.h>
-#include <torch/csrc/DynamicTypes.h>
 
 #include <stdexcept>
 #include <string>
@@ -42,8 +43,8 @@ std::shared_ptr<PyObject> share(nb::object object) {
 class PythonContext : public Context {
 public:
   explicit PythonContext(nb::object context)
-      : context(mlirPythonCapsuleToContext(
-            nb::object(context.attr(MLIR_PYTHON_CAPI_PTR_ATTR)).ptr())),
+      : context(
+            mlirPythonCapsuleToContext(nb::object(context.attr(MLIR_PYTHON_CAPI_PTR_ATTR)).ptr())),
         held(share(std::move(context))) {
     if (mlirContextIsNull(this->context))
       throw nb::python_error();
@@ -55,16 +56,26 @@ private:
   std::shared_ptr<PyObject> held;
 };
 
-/// Runs what calls Python, with its lock; its exceptions become ours.
-template <typename Function> auto withPython(const std::string &what, const Function &function) {
+/// Runs what calls Python, with its lock; its exceptions become PyTorch's, which its bindings know.
+template <typename Function>
+auto withPython(const Function &function) {
   nb::gil_scoped_acquire gil;
   try {
     return function();
   } catch (nb::python_error &error) {
-    throw std::runtime_error(what + ": " + error.what());
+    error.restore();
+    python_error raised;
+    raised.persist();
+    throw raised;
   } catch (const nb::cast_error &) {
-    throw std::runtime_error(what + ": Python gave something else than was asked for");
+    throw std::runtime_error("a lazy backend in Python gave something else than was asked for");
   }
+}
+
+/// All there are, behind Python's lock.
+std::vector<PythonBackend *> &backends() {
+  static auto *all = new std::vector<PythonBackend *>();
+  return *all;
 }
 
 nb::list describe(const Computation::Shapes &shapes) {
@@ -94,24 +105,45 @@ nb::object toPython(const c10::Scalar &scalar) {
 
 } // namespace
 
+PythonBackend::PythonBackend(nb::object vendor) : vendor(share(std::move(vendor))) {}
+
+PythonBackend *PythonBackend::make(nb::object vendor) {
+  backends().push_back(new PythonBackend(std::move(vendor)));
+  return backends().back();
+}
+
+void PythonBackend::releaseAll() {
+  if (torch::lazy::hasBackend() &&
+      dynamic_cast<const PythonBackend *>(torch::lazy::getBackend()) != nullptr)
+    registerBackend(nullptr);
+  nb::gil_scoped_acquire gil;
+  for (PythonBackend *backend : backends())
+    backend->vendor.reset();
+}
+
+nb::object PythonBackend::getVendor() const {
+  if (!vendor)
+    throw std::runtime_error("the lazy backend has ended, as Python is about to");
+  return nb::borrow(vendor.get());
+}
+
 std::shared_ptr<Context> PythonBackend::createContext() const {
-  return withPython("the lazy backend has no context", [&]() -> std::shared_ptr<Context> {
-    return std::make_shared<PythonContext>(vendor.attr("_context")());
+  return withPython([&]() -> std::shared_ptr<Context> {
+    return std::make_shared<PythonContext>(getVendor().attr("_context")());
   });
 }
 
 std::vector<ComputationPtr> PythonBackend::Compile(std::vector<ComputationPtr> computations) const {
   for (const ComputationPtr &each : computations) {
     auto &computation = static_cast<Computation &>(*each);
-    withPython("the lazy backend can't compile " + computation.name(), [&] {
+    withPython([&] {
       nb::object capsule = nb::steal(mlirPythonModuleToCapsule(computation.releaseModule()));
       nb::object module = nb::module_::import_("torch_mlir.ir")
                               .attr("Module")
                               .attr(MLIR_PYTHON_CAPI_FACTORY_ATTR)(capsule);
-      nb::object executable =
-          vendor.attr("_compile")(module, computation.name(),
-                                  describe(computation.parameter_shapes()),
-                                  describe(computation.result_shapes()));
+      nb::object executable = getVendor().attr("_compile")(module, computation.name(),
+                                                           describe(computation.parameter_shapes()),
+                                                           describe(computation.result_shapes()));
       computation.executable = share(std::move(executable));
     });
   }
@@ -123,14 +155,14 @@ PythonBackend::ExecuteComputation(ComputationPtr given, c10::ArrayRef<BackendDat
                                   const torch::lazy::BackendDevice &device) const {
   auto &computation = static_cast<Computation &>(*given);
   std::vector<at::Tensor> results;
-  withPython("the lazy backend can't execute " + computation.name(), [&] {
+  withPython([&] {
     nb::list values;
     for (const BackendDataPtr &argument : arguments) {
       auto &data = static_cast<Data &>(*argument);
       values.append(data.scalar ? toPython(*data.scalar) : toPython(data.data()));
     }
     auto *executable = static_cast<PyObject *>(computation.executable.get());
-    nb::object made = vendor.attr("_execute")(nb::borrow(executable), values);
+    nb::object made = getVendor().attr("_execute")(nb::borrow(executable), values);
     for (nb::handle each : made) {
       if (!THPVariable_Check(each.ptr()))
         throw std::runtime_error("the lazy backend gave something that is no tensor");
@@ -139,8 +171,7 @@ PythonBackend::ExecuteComputation(ComputationPtr given, c10::ArrayRef<BackendDat
   });
   if (results.size() != computation.result_shapes().size())
     throw std::runtime_error("the lazy backend gave " + std::to_string(results.size()) +
-                             " results, not " +
-                             std::to_string(computation.result_shapes().size()));
+                             " results, not " + std::to_string(computation.result_shapes().size()));
   std::vector<BackendDataPtr> held;
   for (size_t i = 0; i < results.size(); ++i)
     held.push_back(std::make_shared<Data>(results[i], computation.result_shapes()[i], device));

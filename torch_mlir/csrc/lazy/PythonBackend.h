@@ -19,10 +19,15 @@ namespace torch_mlir::lazy {
 ///   _execute(executable, arguments) -> results
 ///
 /// `parameters` and `results` are lists of (sizes, dtype), arguments and results lists of tensors.
-/// What Python raises arrives at who asked for a value, as a RuntimeError with its text.
+/// What Python raises arrives as it is at who asked for a value from Python, and as a RuntimeError
+/// with its text at who asked in C++ or through those of PyTorch's bindings that know no other.
 class PythonBackend : public Backend {
 public:
-  explicit PythonBackend(nanobind::object vendor) : vendor(std::move(vendor)) {}
+  /// It is never deleted, since PyTorch may hold on to it.
+  static PythonBackend *make(nanobind::object vendor);
+  /// Lets go of every vendor, and of what they compiled, before Python ends. Lazy tensors have no
+  /// backend then, unless it is one of C++.
+  static void releaseAll();
 
   std::shared_ptr<Context> createContext() const override;
   std::vector<torch::lazy::ComputationPtr>
@@ -33,7 +38,11 @@ public:
                      const torch::lazy::BackendDevice &device) const override;
 
 private:
-  nanobind::object vendor;
+  explicit PythonBackend(nanobind::object vendor);
+
+  nanobind::object getVendor() const;
+
+  std::shared_ptr<PyObject> vendor;
 };
 
 } // namespace torch_mlir::lazy
