@@ -14,6 +14,7 @@
 #include <torch/csrc/lazy/ts_backend/ops/device_data.h>
 #include <torch/csrc/lazy/ts_backend/ts_backend_impl.h>
 
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 
@@ -122,9 +123,13 @@ registerBackend(const torch::lazy::BackendImplInterface *backend) {
     torch::lazy::InitTorchScriptBackend();
     registerKernels();
   });
-  // What one backend compiled, no other can run.
   auto *executor = torch::lazy::LazyGraphExecutor::Get();
-  executor->WaitDeviceOps({});
+  try {
+    executor->WaitDeviceOps({});
+  } catch (const std::exception &) {
+    // It tells again of a failure that was thrown where the computation had been asked for.
+  }
+  // What one backend compiled, no other can run.
   executor->GetComputationCache()->Clear();
   torch::lazy::BackendRegistrar registrar(backend);
   return before;

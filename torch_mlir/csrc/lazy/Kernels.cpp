@@ -165,7 +165,10 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
       isLowered = false;
       return -1;
     }
-    LazyTensorPtr lazy = torch::lazy::GetLtcTensorOrCreateForWrappedNumber(tensor, device);
+    // Tensors without dimensions may be those of the CPU, and so may what is copied.
+    LazyTensorPtr lazy = tensor.dim() == 0 || schema.name() == "aten::copy"
+                             ? torch::lazy::GetOrCreateLtcTensor(tensor, device)
+                             : torch::lazy::GetLtcTensor(tensor);
     operands.push_back(lazy->GetIrValue());
     return static_cast<int64_t>(operands.size()) - 1;
   };

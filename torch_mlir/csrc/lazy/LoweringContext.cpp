@@ -6,6 +6,7 @@
 #include "lazy/LoweringContext.h"
 
 #include "lazy/Lowering.h"
+#include "lazy/Numbers.h"
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/frontend/source_range.h>
@@ -41,6 +42,9 @@ std::string getPlace(const Node *node) {
 void annotate(torch::jit::Value *value, const torch::lazy::Shape &shape) {
   if (!value->type()->cast<c10::TensorType>())
     return; // a number that is a parameter
+  // Operators may give nothing where nobody looks, as batch norm does when it evaluates.
+  if (!value->hasUses() && value->node()->outputs().size() > 1)
+    return;
   value->setType(c10::TensorType::createContiguous(shape.scalar_type(), c10::Device(c10::kCPU),
                                                    shape.sizes()));
 }
@@ -103,6 +107,7 @@ torch::lazy::ComputationPtr LoweringContext::Build() {
   graph()->registerOutput(tuple->output());
   for (const auto &[value, shape] : shapes)
     annotate(value, shape);
+  specializeNumbers(*graph());
   Computation::Shapes parameterShapes;
   std::vector<std::string> parameterNames;
   for (size_t i = 0; i < parameters_.size(); ++i) {
