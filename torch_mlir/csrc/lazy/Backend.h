@@ -6,8 +6,11 @@
 #ifndef TORCH_MLIR_LAZY_BACKEND_H
 #define TORCH_MLIR_LAZY_BACKEND_H
 
-#include "lazy/Computation.h"
-#include "lazy/Data.h"
+// Vendors include it from the package's include folder, so our headers are named by where they lie
+// beside this one.
+#include "Computation.h"
+#include "Data.h"
+#include "Export.h"
 
 #include <torch/csrc/lazy/backend/backend_interface.h>
 
@@ -19,7 +22,7 @@ namespace torch_mlir::lazy {
 
 /// A vendor derives from it, and writes `Compile` and `ExecuteComputation`: computations are
 /// `Computation`s, data are `Data`s in the host's memory unless the vendor makes others.
-class Backend : public torch::lazy::BackendImplInterface {
+class TORCH_MLIR_LAZY_API Backend : public torch::lazy::BackendImplInterface {
 public:
   /// Where the modules of its computations live.
   virtual std::shared_ptr<Context> createContext() const { return lazy::createContext(); }
@@ -35,9 +38,8 @@ public:
   torch::lazy::BackendDataPtr
   MakeComputationDataFromScalar(const at::Scalar &scalar,
                                 const torch::lazy::BackendDevice &device) const override;
-  torch::lazy::BackendDataPtr
-  CreateDataPlaceholder(const torch::lazy::BackendDevice &device,
-                        const torch::lazy::Shape &shape) const override;
+  torch::lazy::BackendDataPtr CreateDataPlaceholder(const torch::lazy::BackendDevice &device,
+                                                    const torch::lazy::Shape &shape) const override;
   torch::lazy::BackendDataPtr GetComputationDataFromNode(const torch::lazy::Node *) const override;
   at::Tensor
   MakeTensorFromComputationData(const torch::lazy::BackendDataPtr data,
@@ -49,9 +51,8 @@ public:
                         torch::lazy::Util::EmissionMap emitted) const override;
   std::unique_ptr<torch::lazy::LoweringContext>
   CreateLoweringContext(const std::string &name, torch::lazy::BackendDevice device) const override;
-  std::vector<std::string>
-  GetCompilationDevices(const std::string &device,
-                        c10::ArrayRef<std::string> devices) const override;
+  std::vector<std::string> GetCompilationDevices(const std::string &device,
+                                                 c10::ArrayRef<std::string> devices) const override;
 
   std::shared_ptr<torch::lazy::BackendDeviceType> GetDefaultDeviceType() const override;
   void SetDefaultDeviceType(int8_t type) override;
@@ -67,7 +68,7 @@ public:
 /// From now on lazy tensors are those of this backend, which has to live as long as the process, or
 /// nobody's. Computations that run are waited for, and compiled ones forgotten. Gives the backend
 /// before, nullptr if there was none.
-const torch::lazy::BackendImplInterface *
+TORCH_MLIR_LAZY_API const torch::lazy::BackendImplInterface *
 registerBackend(const torch::lazy::BackendImplInterface *backend);
 
 } // namespace torch_mlir::lazy

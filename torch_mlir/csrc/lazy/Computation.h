@@ -6,6 +6,8 @@
 #ifndef TORCH_MLIR_LAZY_COMPUTATION_H
 #define TORCH_MLIR_LAZY_COMPUTATION_H
 
+#include "Export.h"
+
 #include "mlir-c/IR.h"
 
 #include <torch/csrc/lazy/backend/lowering_context.h>
@@ -18,18 +20,19 @@
 namespace torch_mlir::lazy {
 
 /// A context of MLIR's, and whatever keeps it alive.
-class Context {
+class TORCH_MLIR_LAZY_API Context {
 public:
   virtual ~Context() = default;
   virtual MlirContext get() const = 0;
 };
 
-/// A context with the dialects of this package that nobody else has.
-std::shared_ptr<Context> createContext();
+/// A context with the dialects of this package, which several computations and threads share; it
+/// lives as long as one of them.
+TORCH_MLIR_LAZY_API std::shared_ptr<Context> createContext();
 
 /// Its module has one public function, `main`: a value tensor for each parameter, a number where
 /// PyTorch made a parameter of one, and a value tensor for each result.
-class Computation : public torch::lazy::Computation {
+class TORCH_MLIR_LAZY_API Computation : public torch::lazy::Computation {
 public:
   using Shapes = std::vector<torch::lazy::Shape>;
 

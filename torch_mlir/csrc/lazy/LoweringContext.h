@@ -6,7 +6,8 @@
 #ifndef TORCH_MLIR_LAZY_LOWERING_CONTEXT_H
 #define TORCH_MLIR_LAZY_LOWERING_CONTEXT_H
 
-#include "lazy/Backend.h"
+#include "Backend.h"
+#include "Export.h"
 
 #include <torch/csrc/lazy/ts_backend/ts_lowering_context.h>
 
@@ -18,7 +19,7 @@ namespace torch_mlir::lazy {
 
 /// PyTorch's nodes know how to become nodes of a TorchScript graph. They are given the shapes and
 /// the user's lines that the lazy ones have, and the finished graph becomes a module.
-class LoweringContext : public torch::lazy::TSLoweringContext {
+class TORCH_MLIR_LAZY_API LoweringContext : public torch::lazy::TSLoweringContext {
 public:
   LoweringContext(const Backend &backend, const std::string &name,
                   torch::lazy::BackendDevice device);

@@ -11,15 +11,17 @@
 #include "mlir-c/Diagnostics.h"
 
 #include <string>
+#include <thread>
 
 namespace torch_mlir::torchscript {
 
-/// Collects what MLIR reports while it lives, which nobody else gets to see then.
+/// Collects what MLIR reports to this thread while it lives, which nobody else gets to see then.
+/// Other threads may work with the same context.
 class Diagnostics {
 public:
   explicit Diagnostics(MlirContext context)
       : context(context),
-        handler(mlirContextAttachDiagnosticHandler(context, collect, &text, nullptr)) {}
+        handler(mlirContextAttachDiagnosticHandler(context, collect, this, nullptr)) {}
   ~Diagnostics() { mlirContextDetachDiagnosticHandler(context, handler); }
   Diagnostics(const Diagnostics &) = delete;
   Diagnostics &operator=(const Diagnostics &) = delete;
@@ -29,7 +31,10 @@ public:
 
 private:
   static MlirLogicalResult collect(MlirDiagnostic diagnostic, void *userData) {
-    auto &text = *static_cast<std::string *>(userData);
+    auto &diagnostics = *static_cast<Diagnostics *>(userData);
+    if (diagnostics.thread != std::this_thread::get_id())
+      return mlirLogicalResultFailure(); // for somebody else
+    std::string &text = diagnostics.text;
     if (!text.empty())
       text += "; ";
     text += toString(mlirLocationPrint, mlirDiagnosticGetLocation(diagnostic)) + ": " +
@@ -39,6 +44,7 @@ private:
 
   MlirContext context;
   std::string text;
+  std::thread::id thread = std::this_thread::get_id();
   MlirDiagnosticHandlerID handler;
 };
 
