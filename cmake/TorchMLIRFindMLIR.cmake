@@ -14,23 +14,11 @@ if(NOT Python_EXECUTABLE)
   set(Python_EXECUTABLE "${Python3_EXECUTABLE}")
 endif()
 
-function(_torch_mlir_package_folder name output)
-  execute_process(
-    COMMAND "${Python3_EXECUTABLE}" -c [[
-import importlib.util, sys
-spec = importlib.util.find_spec(sys.argv[1])
-places = list(spec.submodule_search_locations) if spec else []
-print(places[0] if places else "", end="")
-]] ${name}
-    OUTPUT_VARIABLE _folder
-    COMMAND_ERROR_IS_FATAL ANY)
-  set(${output} "${_folder}" PARENT_SCOPE)
-endfunction()
-
+include(TorchMLIRPackageFolder)
 foreach(_name llvm mlir)
   string(TOUPPER ${_name} _upper)
   if(NOT ${_upper}_DIR)
-    _torch_mlir_package_folder(${_name} _folder)
+    torch_mlir_package_folder(${_name} _folder)
     if(NOT IS_DIRECTORY "${_folder}/lib/cmake/${_name}")
       message(FATAL_ERROR
         "${_upper} was not found: ${Python3_EXECUTABLE} has no package '${_name}' with "

@@ -25,19 +25,13 @@ add_custom_command(
   COMMENT "Packing the operators of all rows"
   VERBATIM)
 
-# What is known of their results.
-set(_result_rules "${CMAKE_CURRENT_BINARY_DIR}/torch_mlir/csrc/torchscript/ResultRules.inc")
-add_custom_command(
-  OUTPUT "${_result_rules}"
-  COMMAND "${Python3_EXECUTABLE}" "${_operators}/emit_results_cpp.py" -o "${_result_rules}"
-  DEPENDS "${_operators}/emit_results_cpp.py" "${_operators}/_results.py"
-    "${_operators}/results.tsv"
-  COMMENT "Packing the rules for operators' results"
-  VERBATIM)
+include(TorchMLIRResultRules)
+set(_generated "${CMAKE_CURRENT_BINARY_DIR}/torch_mlir/csrc/torchscript")
+torch_mlir_emit_result_rules("${CMAKE_CURRENT_SOURCE_DIR}" "${_generated}")
 
 file(GLOB _sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/torch_mlir/csrc/torchscript/*.cpp")
 nanobind_add_module(TorchMLIRJitIrImporter NB_STATIC NB_SUPPRESS_WARNINGS
-  NB_DOMAIN torch_mlir_jit_ir_importer ${_sources} "${_row_schemas}" "${_result_rules}")
+  NB_DOMAIN torch_mlir_jit_ir_importer ${_sources} "${_row_schemas}" "${_generated}/ResultRules.inc")
 target_include_directories(TorchMLIRJitIrImporter PRIVATE
   "${CMAKE_CURRENT_BINARY_DIR}/torch_mlir/csrc/torchscript")
 target_compile_options(TorchMLIRJitIrImporter PRIVATE ${SelectiveLibtorch_PREFIX_MAPS}

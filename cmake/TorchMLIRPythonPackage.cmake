@@ -117,6 +117,7 @@ set_target_properties(TorchMLIRAggregateCAPI TorchMLIRExtensions PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON)
 
 include(TorchMLIRJitIrImporter)
+include(TorchMLIRLazyBackend)
 
 # What is native in the package: a line for each shared object, with the
 # extension modules that it holds. By it modules are found and leftovers of
@@ -128,9 +129,15 @@ if(TORCH_MLIR_HAS_JIT_IR_IMPORTER)
   set(_importer _jit_ir_importer)
   set(_importer_line "$<TARGET_FILE_NAME:TorchMLIRJitIrImporter> ${_importer}\n")
 endif()
+set(_lazy_line)
+set(_lazy)
+if(TORCH_MLIR_HAS_LAZY_BACKEND)
+  set(_lazy _lazy_backend)
+  set(_lazy_line "_lazy_backend.so ${_lazy}\n")
+endif()
 file(GENERATE OUTPUT "${_package}/_mlir_libs/shared_objects.txt" CONTENT
   "$<TARGET_FILE_NAME:TorchMLIRAggregateCAPI>\n\
-$<TARGET_FILE_NAME:TorchMLIRExtensions> ${_modules_text}\n${_importer_line}")
+$<TARGET_FILE_NAME:TorchMLIRExtensions> ${_modules_text}\n${_importer_line}${_lazy_line}")
 
 # Puts the Python files together.
 foreach(_target IN LISTS _pure)
@@ -144,7 +151,7 @@ add_mlir_python_modules(TorchMLIRPythonModules
 add_dependencies(TorchMLIRPythonModules TorchMLIRAggregateCAPI TorchMLIRExtensions)
 
 # Type stubs.
-set(_stubs _mlir/__init__ _mlir/ir _mlir/passmanager _mlir/rewrite ${_modules} ${_importer})
+set(_stubs _mlir/__init__ _mlir/ir _mlir/passmanager _mlir/rewrite ${_modules} ${_importer} ${_lazy})
 list(REMOVE_ITEM _stubs _mlir)
 list(TRANSFORM _stubs REPLACE "(.+)" "${_package}/_mlir_libs/\\1.pyi")
 add_custom_command(
@@ -152,7 +159,7 @@ add_custom_command(
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" "${_package}"
     --output "${_package}/_mlir_libs"
   DEPENDS "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" TorchMLIRExtensions
-    "$<$<BOOL:${TORCH_MLIR_HAS_JIT_IR_IMPORTER}>:TorchMLIRJitIrImporter>"
+    "$<$<BOOL:${TORCH_MLIR_HAS_JIT_IR_IMPORTER}>:TorchMLIRJitIrImporter>" ${_lazy_file}
     TorchMLIRPythonModules.sources.MLIRPythonSources.Core.Python
   COMMENT "Writing type stubs of the extension modules"
   VERBATIM)
@@ -161,6 +168,10 @@ add_dependencies(TorchMLIRPythonModules TorchMLIRTypeStubs)
 if(TORCH_MLIR_HAS_JIT_IR_IMPORTER)
   add_dependencies(TorchMLIRTypeStubs TorchMLIRJitIrImporter)
   add_dependencies(TorchMLIRPythonModules TorchMLIRJitIrImporter)
+endif()
+if(TORCH_MLIR_HAS_LAZY_BACKEND)
+  add_dependencies(TorchMLIRTypeStubs TorchMLIRLazyBackend)
+  add_dependencies(TorchMLIRPythonModules TorchMLIRLazyBackend)
 endif()
 
 install(TARGETS TorchMLIRExtensions

@@ -18,6 +18,7 @@ from nanobind import stubgen
 
 PACKAGE = "torch_mlir"
 LIBRARIES = f"{PACKAGE}._mlir_libs"
+LAZY_BACKEND = "_lazy_backend"
 
 # What torch_mlir/_mlir_libs/__init__.py adds to the bindings, in stubgen's pattern format.
 PATTERNS = rf"""
@@ -68,6 +69,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("package", type=Path, help="folder of the package in the build tree")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the stubs")
+    parser.add_argument(
+        "--module",
+        action="append",
+        metavar="NAME",
+        help="write the stub of this one (default: all)",
+    )
     arguments = parser.parse_args()
 
     libraries_folder = arguments.package / "_mlir_libs"
@@ -83,6 +90,9 @@ def main() -> int:
     ):
         setattr(libraries, name, None)
 
+    if f"{LIBRARIES}.{LAZY_BACKEND}" in modules.files:
+        import torch  # noqa: F401  # whose libraries the module is linked with
+
     with tempfile.TemporaryDirectory() as folder:
         patterns = Path(folder, "patterns.txt")
         patterns.write_text(PATTERNS, encoding="utf-8")
@@ -90,7 +100,8 @@ def main() -> int:
         core = f"{LIBRARIES}._mlir"
         # Its classes of types are made on request, see the bindings.
         importlib.import_module(f"{LIBRARIES}._torchMlir").bind_types()
-        for name in modules.files:
+        wanted = [f"{LIBRARIES}.{name}" for name in arguments.module or []]
+        for name in wanted or modules.files:
             once = [*options, "--module", name, "--output-dir", folder]
             stubgen.main([*once, "--recursive"] if name == core else once)
         arguments.output.mkdir(parents=True, exist_ok=True)

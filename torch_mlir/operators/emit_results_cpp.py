@@ -8,9 +8,9 @@ The build runs this by its path; it needs the standard library alone.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-import zlib
 from pathlib import Path
 
 # Run by path there is no package around this file; its own folder is on the path then,
@@ -20,10 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from _results import RESULTS_PATH, RulesError, parse
 
 PREAMBLE = """\
-// Written by emit_results_cpp.py from results.tsv. Don't edit.
-//
-// deflatedResultRules is zlib's format; inflated, inflatedResultRulesSize bytes, it is the lines
-// of results.tsv without comments.
+// Written by emit_results_cpp.py from results.tsv, whose lines these are without comments. Don't
+// edit.
 """
 
 
@@ -34,14 +32,8 @@ def emit(text: str, file: str) -> str:
         RulesError: the rules can't be read.
     """
     rows = [f"{name}\t" + "\t".join(rules) + "\n" for name, rules in parse(text, file).items()]
-    inflated = "".join(rows).encode("ascii")
-    numbers = [str(byte) for byte in zlib.compress(inflated, 9)]
-    lines = (",".join(numbers[i : i + 32]) for i in range(0, len(numbers), 32))
-    return (
-        f"{PREAMBLE}\n"
-        f"static constexpr std::size_t inflatedResultRulesSize = {len(inflated)};\n"
-        "static constexpr unsigned char deflatedResultRules[] = {\n" + ",\n".join(lines) + "};\n"
-    )
+    literals = "\n".join(f"    {json.dumps(row)}" for row in rows)
+    return f"{PREAMBLE}\nstatic constexpr std::string_view resultRules =\n{literals};\n"
 
 
 def main(argv: list[str] | None = None) -> int:

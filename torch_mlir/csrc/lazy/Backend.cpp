@@ -11,7 +11,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <torch/csrc/lazy/core/lazy_graph_executor.h>
-#include <torch/csrc/lazy/ts_backend/ops/device_data.h>
 #include <torch/csrc/lazy/ts_backend/ts_backend_impl.h>
 
 #include <exception>
@@ -59,12 +58,12 @@ BackendDataPtr Backend::CreateDataPlaceholder(const BackendDevice &device,
 }
 
 BackendDataPtr Backend::GetComputationDataFromNode(const torch::lazy::Node *node) const {
-  const auto *data = torch::lazy::DeviceData::Cast(node);
-  return data ? data->data() : nullptr;
+  // The class of such nodes has no header in PyTorch's packages before 2.8.
+  return torch::lazy::GetTSBackendImpl()->GetComputationDataFromNode(node);
 }
 
 at::Tensor Backend::MakeTensorFromComputationData(const BackendDataPtr data,
-                                                  std::optional<at::ScalarType>) const {
+                                                  c10::optional<at::ScalarType>) const {
   return static_cast<Data &>(*data).data();
 }
 

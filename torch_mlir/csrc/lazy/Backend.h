@@ -12,6 +12,7 @@
 #include "Data.h"
 #include "Export.h"
 
+#include <c10/util/Optional.h>
 #include <torch/csrc/lazy/backend/backend_interface.h>
 
 #include <memory>
@@ -43,7 +44,7 @@ public:
   torch::lazy::BackendDataPtr GetComputationDataFromNode(const torch::lazy::Node *) const override;
   at::Tensor
   MakeTensorFromComputationData(const torch::lazy::BackendDataPtr data,
-                                std::optional<at::ScalarType> logicalType) const override;
+                                c10::optional<at::ScalarType> logicalType) const override;
 
   std::unique_ptr<torch::lazy::LoweringContext>
   CreateLoweringContext(const std::string &name, torch::lazy::BackendDevice device,

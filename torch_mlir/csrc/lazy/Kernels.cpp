@@ -277,7 +277,7 @@ std::optional<c10::OperatorHandle> findFunctional(const FunctionSchema &schema) 
       isSame &= left.name() == right.name() && *left.type() == *right.type();
     }
     if (isSame)
-      return op;
+      return *op;
   }
   return std::nullopt;
 }

@@ -19,7 +19,6 @@ using at::native::ResultTypeState;
 using c10::IValue;
 using c10::ScalarType;
 using torch::jit::Graph;
-using torch::jit::Node;
 using torch::jit::Value;
 
 namespace {
@@ -61,7 +60,7 @@ void includeNumber(ResultTypeState &state, const Value *value) {
   include(state.wrappedResult, dtype);
 }
 
-void convertNumbers(Node *node) {
+void convertNumbers(torch::jit::Node *node) {
   std::vector<Value *> tensors, numbers;
   for (Value *input : node->inputs()) {
     if (getDtype(input) == ScalarType::Undefined)
@@ -96,19 +95,19 @@ void convertNumbers(Node *node) {
     std::vector<Value *> inputs = {number, graph.insertConstant(static_cast<int64_t>(wanted)),
                                    graph.insertConstant(false), graph.insertConstant(false),
                                    graph.insertConstant(IValue())};
-    Node *converted = graph.insertNode(graph.create(c10::aten::to, inputs));
+    torch::jit::Node *converted = graph.insertNode(graph.create(c10::aten::to, inputs));
     converted->setSourceRange(node->sourceRange());
     converted->output()->setType(number->type()->expect<c10::TensorType>()->withScalarType(wanted));
     node->replaceInputWith(number, converted->output());
   }
 }
 
-void readNumber(Node *node) {
+void readNumber(torch::jit::Node *node) {
   ScalarType dtype = getDtype(node->input());
   bool isInt = c10::isIntegralType(dtype, /*includeBool=*/true);
   if (!isInt && !c10::isFloatingType(dtype))
     return;
-  Node *read =
+  torch::jit::Node *read =
       node->owningGraph()->create(isInt ? c10::aten::Int : c10::aten::Float, {node->input()});
   read->insertBefore(node);
   read->setSourceRange(node->sourceRange());
@@ -122,7 +121,7 @@ void readNumber(Node *node) {
 void specializeNumbers(Graph &graph) {
   auto nodes = graph.nodes();
   for (auto at = nodes.begin(); at != nodes.end();) {
-    Node *node = *at++;
+    torch::jit::Node *node = *at++;
     if (node->kind() == c10::aten::ScalarImplicit)
       readNumber(node);
     else

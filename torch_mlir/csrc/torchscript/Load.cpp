@@ -8,11 +8,15 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
+#include <c10/core/Device.h>
 #include <c10/util/Exception.h>
+#include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/runtime/print_handler.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -141,6 +145,18 @@ private:
 };
 
 void dropPrinted(const std::string &) {}
+
+/// Loads an archive with its debug records onto the CPU.
+torch::jit::Module
+loadModule(std::shared_ptr<caffe2::serialize::ReadAdapterInterface> adapter) {
+  torch::jit::ExtraFilesMap extraFiles;
+#if TORCH_MLIR_LIBTORCH_AT_LEAST(2, 0)
+  return torch::jit::load(std::move(adapter), c10::Device(c10::kCPU), extraFiles,
+                          /*load_debug_files=*/true);
+#else
+  return torch::jit::load(std::move(adapter), c10::Device(c10::kCPU), extraFiles);
+#endif
+}
 
 } // namespace
 

@@ -21,7 +21,7 @@
 namespace torch_mlir::torchscript {
 
 /// Operations that are looked through, and lists inside of one another.
-static constexpr unsigned maxDepth = 16;
+static constexpr unsigned maxLookedThrough = 16;
 /// Elements of a list that are looked at.
 static constexpr intptr_t maxElements = 1024;
 
@@ -74,7 +74,7 @@ Fact Refinement::getFact(MlirValue value, unsigned depth) {
     return Fact::of(getFact(type));
   if (torchMlirTypeIsATorchNone(type))
     return Fact::of(c10::IValue());
-  if (mlirValueIsAOpResult(value) && depth < maxDepth) {
+  if (mlirValueIsAOpResult(value) && depth < maxLookedThrough) {
     MlirOperation maker = mlirOpResultGetOwner(value);
     std::string_view name = getName(maker);
     if (name == "torch.derefine" || name == "torch.prim.unchecked_cast") {

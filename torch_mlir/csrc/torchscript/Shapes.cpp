@@ -7,11 +7,10 @@
 
 #include <ATen/core/jit_type.h>
 
-#include <miniz.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 #include <unordered_map>
 
 #include "ResultRules.inc"
@@ -654,14 +653,8 @@ std::optional<std::vector<Shape>> Shapes::inferParts(const ResultRule &rule,
 /// By the operator's name and overload: its line without them.
 static const std::unordered_map<std::string_view, std::string_view> &getLines() {
   static const auto *lines = [] {
-    auto *text = new std::string(inflatedResultRulesSize, '\0');
-    size_t size = tinfl_decompress_mem_to_mem(text->data(), text->size(), deflatedResultRules,
-                                              sizeof(deflatedResultRules),
-                                              TINFL_FLAG_PARSE_ZLIB_HEADER);
-    if (size != text->size())
-      throw std::runtime_error("the rules of operators' results don't inflate");
     auto *found = new std::unordered_map<std::string_view, std::string_view>;
-    for (std::string_view rest = *text; !rest.empty();) {
+    for (std::string_view rest = resultRules; !rest.empty();) {
       size_t end = rest.find('\n');
       size_t tab = rest.find('\t');
       found->emplace(rest.substr(0, tab), rest.substr(tab + 1, end - tab - 1));

@@ -23,7 +23,7 @@ using c10::TypePtr;
 
 /// Types inside of one another. Archives are checked for this when they are read; it holds for
 /// what libtorch makes of them too.
-static constexpr unsigned maxDepth = 1024;
+static constexpr unsigned maxTypeDepth = 1024;
 
 std::string getName(const c10::NamedType &type) {
   return type.name() ? type.name()->qualifiedName() : std::string();
@@ -94,8 +94,8 @@ MlirType Types::get(const TypePtr &type) {
     explicit Level(unsigned &depth) : depth(depth) { ++depth; }
     ~Level() { --depth; }
   } level(depth);
-  if (depth > maxDepth)
-    throw Unsupported("a type holds more than " + std::to_string(maxDepth) +
+  if (depth > maxTypeDepth)
+    throw Unsupported("a type holds more than " + std::to_string(maxTypeDepth) +
                       " types inside of one another");
   MlirType result = make(type);
   kept.push_back(type);

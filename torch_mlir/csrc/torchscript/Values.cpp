@@ -283,7 +283,7 @@ MlirValue Literals::createQuantized(Builder &builder, const at::Tensor &tensor,
 //===----------------------------------------------------------------------===//
 
 /// Containers and objects inside of one another.
-static constexpr unsigned maxDepth = 1024;
+static constexpr unsigned maxValueDepth = 1024;
 
 Values::Values(Builder &builder, Types &types, Literals &literals, bool objects,
                const SharedMemory *shared)
@@ -310,8 +310,8 @@ MlirValue Values::get(const IValue &value, const TypePtr &type, const std::strin
       throw Unsupported("'" + path + "' is an object that holds itself");
     return fit(entry->second, types.get(type), location);
   }
-  if (++depth > maxDepth)
-    throw Unsupported("'" + path + "' lies in more than " + std::to_string(maxDepth) +
+  if (++depth > maxValueDepth)
+    throw Unsupported("'" + path + "' lies in more than " + std::to_string(maxValueDepth) +
                       " containers and objects");
   MlirValue result = make(value, type, path, location);
   --depth;

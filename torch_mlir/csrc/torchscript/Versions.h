@@ -6,20 +6,14 @@
 #ifndef TORCH_MLIR_TORCHSCRIPT_VERSIONS_H
 #define TORCH_MLIR_TORCHSCRIPT_VERSIONS_H
 
-#include <c10/core/Device.h>
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/util/ArrayRef.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Optional.h>
-#include <caffe2/serialize/read_adapter_interface.h>
-#include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/serialization/import.h>
 #include <torch/version.h>
 
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 
 #define TORCH_MLIR_LIBTORCH_AT_LEAST(major, minor)                                                 \
@@ -28,8 +22,8 @@
 
 namespace torch_mlir::torchscript {
 
-// PyTorch had an optional of its own up to 2.0, and still has its name.
-#if TORCH_MLIR_LIBTORCH_AT_LEAST(2, 1)
+// PyTorch had an optional of its own up to 2.1, and still has its name.
+#if TORCH_MLIR_LIBTORCH_AT_LEAST(2, 2)
 template <typename T> using Optional = std::optional<T>;
 #else
 template <typename T> using Optional = c10::optional<T>;
@@ -57,18 +51,6 @@ class IgnoredWarnings {
   c10::Warning::WarningHandlerGuard guard{&handler};
 #endif
 };
-
-/// Loads an archive with its debug records onto the CPU.
-inline torch::jit::Module
-loadModule(std::shared_ptr<caffe2::serialize::ReadAdapterInterface> adapter) {
-  torch::jit::ExtraFilesMap extraFiles;
-#if TORCH_MLIR_LIBTORCH_AT_LEAST(2, 0)
-  return torch::jit::load(std::move(adapter), c10::Device(c10::kCPU), extraFiles,
-                          /*load_debug_files=*/true);
-#else
-  return torch::jit::load(std::move(adapter), c10::Device(c10::kCPU), extraFiles);
-#endif
-}
 
 /// The second of two that something is one of; null if it is the first. PyTorch had a variant of
 /// its own for that.
