@@ -7,6 +7,8 @@
   matrix,
   # CPython -> a folder with the base wheel in it
   baseWheel,
+  # row -> CPython -> a folder with what that row's wheel holds beside it
+  lazyFor,
 }:
 let
   inherit (builtins)
@@ -95,6 +97,7 @@ let
                 file
                 ;
               base = baseWheel cpython;
+              lazy = lazyFor row cpython;
               row = row.name;
               # Another row's pin is no reason to pack this one again.
               rows = toFile "row-${row.name}.json" (toJSON {
@@ -107,7 +110,7 @@ let
               for package in $packages; do arguments="$arguments --package $package"; done
               export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$programs
               $auditEnv/bin/python3 $programs/row_wheel.py $base/*.whl --row $row --matrix $rows \
-                --lock $poetryLock --debian $debianPins -o $out $arguments
+                --lock $poetryLock --debian $debianPins --add $lazy -o $out $arguments
               $auditEnv/bin/python3 -m audit $out/$file
             ''
         );
@@ -134,7 +137,12 @@ let
   '';
 in
 {
-  inherit wheelFor audit auditEnv;
+  inherit
+    wheelFor
+    audit
+    auditEnv
+    platform
+    ;
 
   # `nix run .#audit -- some.whl`
   auditApp = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import posixpath
 import sys
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from parts import Part
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+# The shared objects of the package, a line each, with the extension modules in it.
+SHARED_OBJECTS = "torch_mlir/_mlir_libs/shared_objects.txt"
 # Which PyTorch the wheel was checked with.
 RECORD_OF_ROW = "torch_mlir/_row.json"
 
@@ -75,8 +78,44 @@ def platform_of(base: Path, profile: policy.Profile) -> str:
     return str(allowed.name)
 
 
+def added_files(folder: Path, shared_objects: bytes) -> dict[str, bytes]:
+    """What a row's wheel holds beside the base wheel's files, by name in the wheel.
+
+    Args:
+        folder: the files, laid out as they are installed. Each shared object is an extension
+            module of its file's name.
+        shared_objects: the base wheel's list of such.
+
+    Raises:
+        ValueError: the folder holds no file, or a shared object that the list has.
+    """
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    if not files:
+        raise ValueError(f"{folder} holds no file")
+    lines = shared_objects.decode("utf-8").splitlines()
+    listed = {line.split()[0] for line in lines}
+    for name in files:
+        if name.endswith(".so"):
+            module = posixpath.basename(name)
+            if module in listed:
+                raise ValueError(f"the base wheel has a {module} already")
+            lines.append(f"{module} {module.partition('.')[0]}")
+    files[SHARED_OBJECTS] = ("\n".join(lines) + "\n").encode()
+    return files
+
+
 def pack(
-    base: Path, row: str, torch: str, parts: list[Part], texts: dict[str, bytes], output: Path
+    base: Path,
+    row: str,
+    torch: str,
+    parts: list[Part],
+    texts: dict[str, bytes],
+    output: Path,
+    added: Path | None = None,
 ) -> Path:
     """Writes the wheel of a row into the folder ``output``; returns its path.
 
@@ -86,9 +125,11 @@ def pack(
         torch: the PyTorch version of the row, ``2.13.0``.
         parts: what is linked in.
         texts: license texts by their names under ``.dist-info/licenses``.
+        added: a folder with files of this row alone, laid out as they are installed.
 
     Raises:
-        ValueError: the base wheel already has a local version, or isn't fit for the policy.
+        ValueError: the base wheel already has a local version, or isn't fit for the policy, or
+            has what is to be added.
         NotAWheel: it isn't a wheel.
     """
     wheel = Wheel(base)
@@ -104,6 +145,11 @@ def pack(
         name.replace(f"{wheel.dist_info}/", f"{dist_info}/", 1): data
         for name, data in read_wheel(base).items()
     }
+    if added is not None:
+        new = added_files(added, files[SHARED_OBJECTS])
+        if old := sorted((new.keys() & files.keys()) - {SHARED_OBJECTS}):
+            raise ValueError(f"{base.name} has a {old[0]} already")
+        files |= new
     own = str(wheel.metadata["License-Expression"])
     expression = joined_expression(own, parts)
     own_files = [str(file) for file in wheel.metadata.get_all("License-File", [])]
@@ -156,6 +202,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--lock", type=Path, default=ROOT / "poetry.lock")
     parser.add_argument("--debian", type=Path, default=ROOT / "pkgs/fetch/debian.json")
     parser.add_argument("--matrix", type=Path, default=ROOT / "pkgs/matrix/rows.json")
+    parser.add_argument(
+        "--add", type=Path, metavar="FOLDER", help="files of this row alone, as they are installed"
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path(), metavar="FOLDER")
     parser.add_argument("--version", action="version", version="row_wheel 1")
     args = parser.parse_args(arguments)
@@ -166,7 +215,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         parts, texts = parts_data.load(args.parts, args.package, args.lock, args.debian, args.suite)
-        path = pack(args.base, args.row, rows[args.row]["version"], parts, texts, args.output)
+        torch = rows[args.row]["version"]
+        path = pack(args.base, args.row, torch, parts, texts, args.output, args.add)
     except (NotAWheel, ValueError) as error:
         print(f"row_wheel: {error}", file=sys.stderr)
         return 1

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from posixpath import basename
 
-from .findings import Finding, Parameters, check, some
-from .tools import promised, verdict
+from .findings import Finding, Parameters, beside, check, some
+from .tools import judged, promised
 from .wheel import Wheel, resolve
 
 # The dynamic loader itself may be named as a dependency under every policy.
 _LOADER = re.compile(r"ld-linux.*\.so\.\d+|ld64\.so\.\d+|ld-musl-.*\.so\.\d+")
+_NUMBER = re.compile(r"\d+(\.\d+)*")
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -21,13 +22,14 @@ def _number(version: str) -> tuple[int, ...]:
 
 @check("needed")
 def needed(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
-    """DT_NEEDED names only what the platform's policy allows and findable own files."""
-    analysis = verdict(wheel.path)
+    """DT_NEEDED names only what the platform allows, findable own files, and what is beside."""
+    analysis = judged(wheel, parameters)
     if analysis is None:
         return
     policy = promised(wheel, analysis, parameters)
     own = {basename(s.name) for s in wheel.shared_objects}
     for shared_object in wheel.shared_objects:
+        provided = beside(shared_object.name, parameters).libraries
         for library in shared_object.needed:
             if library in own:
                 if not wheel.leads_to(shared_object, library):
@@ -35,7 +37,7 @@ def needed(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
                         shared_object.name,
                         f"needs {library} of this wheel, but no RUNPATH entry leads to it",
                     )
-            elif library not in policy.whitelist and not _LOADER.fullmatch(library):
+            elif library not in policy.whitelist | provided and not _LOADER.fullmatch(library):
                 yield Finding(
                     shared_object.name, f"needs {library}, which {policy.name} doesn't promise"
                 )
@@ -59,15 +61,16 @@ def rpath(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
 
 @check("forbidden-library")
 def forbidden_library(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
-    """Libraries that the policy rules out are neither needed nor bundled."""
+    """Libraries that the policy rules out are neither bundled nor needed, but by whom it names."""
     patterns = parameters["libraries"]
 
     def matches(library: str) -> bool:
         return any(fnmatchcase(library, pattern) for pattern in patterns)
 
     for shared_object in wheel.shared_objects:
+        provided = beside(shared_object.name, parameters).libraries
         for library in shared_object.needed:
-            if matches(library):
+            if matches(library) and library not in provided:
                 yield Finding(shared_object.name, f"needs {library}, which is forbidden")
         if matches(shared_object.soname):
             yield Finding(shared_object.name, f"is {shared_object.soname}, which is forbidden")
@@ -111,10 +114,13 @@ def undefined_symbol(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
     """No undefined symbol of the families that the policy rules out."""
     patterns = [re.compile(pattern) for pattern in parameters["patterns"]]
     for shared_object in wheel.shared_objects:
+        provided = beside(shared_object.name, parameters)
         names = sorted(
             s.name
             for s in shared_object.symbols
-            if not s.defined and any(pattern.search(s.name) for pattern in patterns)
+            if not s.defined
+            and any(pattern.search(s.name) for pattern in patterns)
+            and not (provided.symbols.match(s.name) or provided.libraries and s.version)
         )
         if names:
             yield Finding(shared_object.name, f"leaves {some(names)} undefined")
@@ -122,14 +128,16 @@ def undefined_symbol(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
 
 @check("unresolved-symbol")
 def unresolved_symbol(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
-    """Every symbol comes from a versioned system library, the interpreter or the wheel."""
+    """Every symbol comes from a versioned system library, the interpreter, the wheel or beside."""
     interpreter = re.compile(parameters["interpreter"])
     offered = {s.name for o in wheel.shared_objects for s in o.symbols if s.exported}
     for shared_object in wheel.shared_objects:
+        provided = beside(shared_object.name, parameters).symbols
         names = sorted(
             s.name
             for s in shared_object.symbols
             if not s.defined
+            and not provided.match(s.name)
             and s.binding != "weak"
             and not s.version
             and s.name not in offered
@@ -141,27 +149,29 @@ def unresolved_symbol(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]
 
 @check("symbol-version")
 def symbol_version(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
-    """No shared object asks for a newer glibc than the platform has."""
-    analysis = verdict(wheel.path)
+    """No shared object asks for newer system libraries than the platform has."""
+    analysis = judged(wheel, parameters)
     if analysis is None:
         return
     policy = promised(wheel, analysis, parameters)
-    newest = max((_number(v) for v in policy.symbol_versions.get("GLIBC", ())), default=None)
-    if newest is None:
-        return
+    newest = {
+        family: max(_number(version) for version in versions if _NUMBER.fullmatch(version))
+        for family, versions in policy.symbol_versions.items()
+        if any(map(_NUMBER.fullmatch, versions))
+    }
     for shared_object in wheel.shared_objects:
-        beyond = {
-            version
-            for versions in shared_object.required_versions.values()
-            for version in versions
-            if version.startswith("GLIBC_") and (not _number(version) or _number(version) > newest)
-        }
-        for version in sorted(beyond):
+        required = {v for all in shared_object.required_versions.values() for v in all}
+        for version in sorted(required):
+            family, _, number = version.partition("_")
+            if family not in newest or number in policy.symbol_versions[family]:
+                continue
+            if _NUMBER.fullmatch(number) and _number(number) <= newest[family]:
+                continue
             names = sorted(s.name for s in shared_object.symbols if s.version == version)
             yield Finding(
                 shared_object.name,
                 f"needs {version} for {some(names) or 'its loader'}; "
-                f"{policy.name} ends at GLIBC_{'.'.join(map(str, newest))}",
+                f"{policy.name} ends at {family}_{'.'.join(map(str, newest[family]))}",
             )
 
 

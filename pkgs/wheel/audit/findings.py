@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from posixpath import basename
 from typing import Any
 
 from .wheel import Wheel
@@ -40,3 +42,20 @@ def some(items: list[str], limit: int = 3) -> str:
     """The first items of a list and how many more there are."""
     more = len(items) - limit
     return ", ".join(items[:limit]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a file takes from packages beside the wheel's, which its user has."""
+
+    libraries: frozenset[str] = frozenset()
+    # Names of symbols that they define; nothing matches by default.
+    symbols: re.Pattern[str] = re.compile(r"(?!)")
+
+
+def beside(name: str, parameters: Parameters) -> Beside:
+    """What the policy lets a file of the wheel take so; nothing, if it doesn't name the file."""
+    given = parameters.get("beside", {}).get(basename(name))
+    if given is None:
+        return Beside()
+    return Beside(frozenset(given["libraries"]), re.compile(given["symbols"]))

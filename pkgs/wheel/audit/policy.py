@@ -1,8 +1,9 @@
 """Reads the policy: which checks a wheel has to pass, and with which parameters.
 
 The file holds profiles. A profile has ``checks`` (code -> parameters), may give the
-``platform`` that its wheels keep to, and may extend another profile, whose checks it
-takes over; parameters that both give are the extending profile's.
+``platform`` that its wheels keep to, may say what single files take from packages
+``beside`` the wheel's, and may extend another profile, whose checks it takes over;
+parameters that both give are the extending profile's.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from .findings import CHECKS, Parameters
 DEFAULT = Path(__file__).with_name("policy.json")
 # The profile of wheels that have none of their own.
 FALLBACK = "any"
+# What a profile says once, as a parameter of all its checks.
+_SHARED = ("platform", "beside")
 # Parameters that are paths, relative to the policy's file.
 _PATHS = ("parts",)
 
@@ -46,29 +49,28 @@ def load(path: Path = DEFAULT) -> dict[str, Profile]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PolicyError(f"{path}: {error!r}") from error
 
-    def merged(name: str, seen: tuple[str, ...]) -> tuple[dict[str, Parameters], str | None]:
+    def merged(name: str, seen: tuple[str, ...]) -> tuple[dict[str, Parameters], Parameters]:
         if name in seen or name not in raw:
             raise PolicyError(f"{path}: profile {seen[-1]} can't extend {name}")
         profile = raw[name]
         checks: dict[str, Parameters] = {}
-        platform = None
+        shared: Parameters = {}
         if "extends" in profile:
-            checks, platform = merged(profile["extends"], (*seen, name))
+            checks, shared = merged(profile["extends"], (*seen, name))
         for code, parameters in profile["checks"].items():
             if code not in CHECKS:
                 raise PolicyError(f"{path}: profile {name}: there is no check {code!r}")
             checks[code] = {**checks.get(code, {}), **parameters}
-        return checks, profile.get("platform", platform)
+        return checks, shared | {key: profile[key] for key in _SHARED if key in profile}
 
     found = {}
     for name, profile in raw.items():
-        checks, platform = merged(name, (name + " itself",))
+        checks, shared = merged(name, (name + " itself",))
         for parameters in checks.values():
+            parameters |= shared
             for key in _PATHS:
                 if key in parameters:
                     parameters[key] = str(path.parent / parameters[key])
-            if platform is not None:
-                parameters["platform"] = platform
         found[name] = Profile(name, profile.get("about", ""), checks)
     if FALLBACK not in found:
         raise PolicyError(f"{path}: has no profile {FALLBACK!r}")

@@ -20,14 +20,17 @@ from check_wheel_contents.errors import WheelValidationError
 from twine.commands.check import check as twine_check
 from twine.exceptions import InvalidDistribution
 
-from .findings import Finding, Parameters, check, some
+from .findings import Finding, Parameters, beside, check, some
 from .wheel import NotAWheel, Wheel
 
 
 @functools.lru_cache(maxsize=4)
-def verdict(path: Path, platform: str = "") -> WheelAbIInfo | None:
+def verdict(
+    path: Path, platform: str = "", provided: frozenset[str] = frozenset()
+) -> WheelAbIInfo | None:
     """auditwheel's analysis of a wheel, None if it holds nothing compiled.
 
+    Libraries that are ``provided`` by packages beside the wheel's count as there.
     A wheel may claim platforms of several C libraries: ``platform`` is a tag of the one
     to judge by, by default auditwheel takes that of the file name. The libraries of this
     machine play no part in it: only those of the wheel are searched.
@@ -50,7 +53,7 @@ def verdict(path: Path, platform: str = "") -> WheelAbIInfo | None:
             libc,
             architecture,
             path,
-            frozenset(),
+            provided,
             disable_isa_ext_check=False,
             allow_graft=False,
             args_ldpaths="",
@@ -59,6 +62,12 @@ def verdict(path: Path, platform: str = "") -> WheelAbIInfo | None:
         return None
     except (InvalidLibcError, RuntimeError, ValueError) as error:
         raise NotAWheel(f"{path.name}: auditwheel: {error}") from error
+
+
+def judged(wheel: Wheel, parameters: Parameters, platform: str = "") -> WheelAbIInfo | None:
+    """auditwheel's analysis of a wheel, beside what the policy says that its user has."""
+    provided = (beside(s.name, parameters).libraries for s in wheel.shared_objects)
+    return verdict(wheel.path, platform, frozenset().union(*provided))
 
 
 def policy_named(analysis: WheelAbIInfo, platform: str) -> Policy | None:
@@ -103,7 +112,7 @@ def _shortfall(analysis: WheelAbIInfo, claimed: Policy) -> str:
 @check("platform-tag")
 def platform_tag(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
     """The platform tags of the file name are true by auditwheel's verdict."""
-    analysis = verdict(wheel.path)
+    analysis = judged(wheel, parameters)
     if analysis is None:
         for platform in wheel.platforms:
             if platform != "any":
@@ -112,19 +121,19 @@ def platform_tag(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
     ceiling = parameters.get("platform")
     ceiling_policy = policy_named(analysis, ceiling) if ceiling else None
     for platform in wheel.platforms:
-        judged = analysis
+        own = analysis
         if platform.startswith("musllinux_") and policy_named(analysis, platform) is None:
-            judged = verdict(wheel.path, platform) or analysis
-        claimed = policy_named(judged, platform)
+            own = judged(wheel, parameters, platform) or analysis
+        claimed = policy_named(own, platform)
         if platform == "any":
             yield Finding("", "the tag any is claimed, but the wheel holds shared objects")
         elif claimed is None:
             yield Finding("", f"auditwheel knows no platform tag {platform}")
-        elif judged.overall_policy < claimed:
+        elif own.overall_policy < claimed:
             yield Finding(
                 "",
                 f"the tag {platform} is claimed, but auditwheel says "
-                f"{judged.overall_policy.name}: needs {_shortfall(judged, claimed)}",
+                f"{own.overall_policy.name}: needs {_shortfall(own, claimed)}",
             )
         elif ceiling_policy is not None and claimed < ceiling_policy:
             yield Finding("", f"the tag {platform} is newer than the policy's {ceiling}")

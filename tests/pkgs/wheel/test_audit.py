@@ -92,6 +92,16 @@ class Spoiler:
             rpath=rpath,
         )
 
+    def lazy_backend(self, source: str, soname: str) -> None:
+        """Adds the one module that may need PyTorch, and a library beside the wheel for it."""
+        library_stub(self.folder / "beside", soname, "void _ZN3c105ErrorC1Ev(void) {}")
+        self.files[f"{LIBS}/_lazy_backend.so"] = compile_object(
+            self.folder,
+            f"extern void _ZN3c105ErrorC1Ev(void); {source}"
+            "__attribute__((constructor)) static void start(void) { _ZN3c105ErrorC1Ev(); }",
+            "beside/stub.so",
+        )
+
     def bill(self) -> dict:
         return json.loads(self.files[BILL])
 
@@ -306,6 +316,33 @@ def _(s: Spoiler) -> None:
         "extern void _ZN3c1010TensorImplC1Ev(void);"
         "__attribute__((constructor)) static void start(void) { _ZN3c1010TensorImplC1Ev(); }"
     )
+
+
+@spoils(
+    "has a lazy backend with a newer C++ runtime",
+    "undefined-symbol unresolved-symbol",
+    r"_lazy_backend.so: leaves _ZSt28__throw_bad_array_new_lengthv undefined",
+)
+def _(s: Spoiler) -> None:
+    s.lazy_backend(
+        "extern void _ZSt28__throw_bad_array_new_lengthv(void);"
+        "__attribute__((destructor)) static void stop(void) { _ZSt28__throw_bad_array_new_lengthv(); }",
+        "libc10.so",
+    )
+
+
+@spoils(
+    "has a lazy backend for CUDA alone",
+    "forbidden-library needed platform-tag",
+    r"_lazy_backend.so: needs libc10_cuda.so, which is forbidden",
+)
+def _(s: Spoiler) -> None:
+    s.lazy_backend("", "libc10_cuda.so")
+
+
+@spoils("has a lazy backend that exports", "export", r"_lazy_backend.so: exports helper$")
+def _(s: Spoiler) -> None:
+    s.lazy_backend('__attribute__((visibility("default"))) void helper(void) {}', "libc10.so")
 
 
 @spoils("wants what nobody has", "unresolved-symbol", r"_mlir\S+: nothing defines nobodys_function")
@@ -590,6 +627,17 @@ def test_finds_that_a_wheel(
     assert re.search(message, output, re.MULTILINE), output
     assert found == codes, output
     assert code == 1
+
+
+def test_the_lazy_backend_takes_pytorch_from_beside(
+    spoiler: Spoiler, audit: Audit, tmp_path: Path
+) -> None:
+    exported = "_ZN10torch_mlir4lazy7Backend4makeEv"
+    spoiler.lazy_backend(
+        f'__attribute__((visibility("default"))) void {exported}(void) {{}}', "libc10.so"
+    )
+    code, _, output = audit(packed(spoiler, tmp_path))
+    assert code == 0, output
 
 
 # --- what can't be spoiled through write_wheel, which gets RECORD and the archive right ----

@@ -50,6 +50,42 @@ def test_packing_twice_gives_the_same_bytes(
     assert one.read_bytes() == two.read_bytes()
 
 
+def test_what_is_added_is_in_the_wheel_and_its_modules_are_listed(
+    base_wheel: Path, packages: Packages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # As the base wheel has it, and a second wheel with that list in it.
+    files = read_wheel(base_wheel)
+    files[row_wheel.SHARED_OBJECTS] = b"_mlir.so _mlir _other\n"
+    base = tmp_path / base_wheel.name
+    write_wheel(base, files, DIST_INFO)
+    added = tmp_path / "added"
+    module = added / "torch_mlir/_mlir_libs/_lazy_backend.so"
+    module.parent.mkdir(parents=True)
+    module.write_bytes(files[EXTENSION])
+    (module.parent / "_lazy_backend.pyi").write_bytes(b"x: int\n")
+    assert command(base, packages, tmp_path / "out", "--add", str(added)) == 0
+    packed = read_wheel(Path(capsys.readouterr().out.strip()))
+    assert packed["torch_mlir/_mlir_libs/_lazy_backend.so"] == files[EXTENSION]
+    assert packed["torch_mlir/_mlir_libs/_lazy_backend.pyi"] == b"x: int\n"
+    assert packed[row_wheel.SHARED_OBJECTS] == (
+        b"_mlir.so _mlir _other\n_lazy_backend.so _lazy_backend\n"
+    )
+
+
+def test_what_the_base_wheel_has_is_not_replaced(
+    base_wheel: Path, packages: Packages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = read_wheel(base_wheel)
+    files[row_wheel.SHARED_OBJECTS] = b""
+    base = tmp_path / base_wheel.name
+    write_wheel(base, files, DIST_INFO)
+    added = tmp_path / "added" / EXTENSION
+    added.parent.mkdir(parents=True)
+    added.write_bytes(b"")
+    assert command(base, packages, tmp_path / "out", "--add", str(tmp_path / "added")) == 1
+    assert f"has a {EXTENSION} already" in capsys.readouterr().err
+
+
 def test_payload_is_the_base_wheels_and_the_row_record(
     base_files: dict[str, bytes], row_wheel_path: Path
 ) -> None:
