@@ -38,6 +38,16 @@
           matrix
           ;
         inherit (native) baseWheel;
+        inherit (lazy) lazyFor;
+      };
+      lazy = import ./pkgs/lazy {
+        inherit
+          toolchain
+          python
+          torch
+          native
+          ;
+        inherit (wheels) auditEnv platform;
       };
 
       checks = {
@@ -69,6 +79,15 @@
         };
         units = import ./pkgs/checks/units.nix {
           inherit toolchain python wheels;
+        };
+        lazy = import ./pkgs/checks/lazy.nix {
+          inherit
+            toolchain
+            python
+            matrix
+            torch
+            wheels
+            ;
         };
         archives = import ./pkgs/checks/archives.nix {
           inherit
@@ -114,13 +133,22 @@
       # The row that is meant where none is named.
       row = matrix.row "2_13";
       tag = name: if name == "cp311" then "" else "-${name}";
-      perRow = builtins.listToAttrs (
-        builtins.concatMap (
+      inherit (builtins) concatMap listToAttrs;
+      perRow = listToAttrs (
+        concatMap (
           name:
-          map (cpython: {
-            name = "wheel-torch${name}${tag cpython}";
-            value = wheels.wheelFor (matrix.row name) (toolchain.pythonFor cpython);
-          }) (matrix.pythons (matrix.row name))
+          concatMap
+            (cpython: [
+              {
+                name = "wheel-torch${name}${tag cpython}";
+                value = wheels.wheelFor (matrix.row name) (toolchain.pythonFor cpython);
+              }
+              {
+                name = "lazy-torch${name}${tag cpython}";
+                value = lazy.lazyFor (matrix.row name) (toolchain.pythonFor cpython);
+              }
+            ])
+            (matrix.pythons (matrix.row name))
         ) matrix.names
       );
     in
@@ -138,7 +166,7 @@
       devShells.${system} = shells.rows // {
         default = shells.rows."torch${row.name}";
       };
-      checks.${system} = checks.smoke.checks // checks.archives // {
+      checks.${system} = checks.smoke.checks // checks.archives // checks.lazy // {
         inherit (checks) hermetic lock;
         units = checks.units.unitsFor row;
       };

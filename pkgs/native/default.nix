@@ -37,11 +37,17 @@ let
           match except relative == null && any (pattern: match pattern relative != null) patterns;
     };
 
-  nativeSource = source "torch-mlir-native-source" "" [
+  nativeSource = source "torch-mlir-native-source" "torch_mlir/csrc/lazy/.*|cmake/lazy\\..*" [
     "CMakeLists\\.txt"
     "cmake/.*"
     "torch_mlir/csrc/.*|.*\\.td"
     "torch_mlir/operators/(table\\.txt|(rows|results)\\.tsv|emit_((rows|results)_)?cpp\\.py|_(table|rows|results)\\.py)"
+  ];
+  # What pkgs/lazy compiles for each row.
+  lazySource = source "torch-mlir-lazy-source" "" [
+    "cmake/(TorchMLIR(FindTorch|PackageFolder|ResultRules)\\.cmake|lazy\\..*|write_stubs\\.py)"
+    "torch_mlir/csrc/(lazy/.*|torchscript/[^/]*\\.(cpp|h)|(capi|dialect)/.*\\.h)"
+    "torch_mlir/operators/(results\\.tsv|emit_results_cpp\\.py|_results\\.py)"
   ];
   # What writes data or C++ is no part of the package.
   packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows|_results)?|emit_((rows|results)_)?cpp|_rows|_results)\\.py" [
@@ -57,7 +63,7 @@ let
     };
 in
 rec {
-  inherit nativeSource packageSource;
+  inherit nativeSource lazySource packageSource;
 
   # <out>/torch_mlir: shared objects, MLIR's Python files, stubs.
   compiled =

@@ -1,0 +1,63 @@
+# tests/lazy in the sandbox, with a row's wheel beside that row's PyTorch.
+{
+  toolchain,
+  python,
+  matrix,
+  torch,
+  # pkgs/wheel
+  wheels,
+}:
+let
+  # As the smoke check's: the oldest that exports, the last with the old C++ ABI, a recent one, the
+  # newest.
+  checkedRows = [
+    "2_1"
+    "2_6"
+    "2_13"
+    "2_15"
+  ];
+  cpython = toolchain.python311;
+
+  lazy =
+    row:
+    toolchain.sh "lazy-tests-torch${row.name}"
+      {
+        tests = builtins.path {
+          name = "lazy-tests";
+          path = ../../tests/lazy;
+          filter = file: _: builtins.match ".*/__pycache__" file == null;
+        };
+        inherit (row) version;
+        environment = python.groupEnv {
+          name = "lazy-tests-torch${row.name}-env";
+          python = cpython;
+          groups = [
+            "test"
+            "torch"
+          ];
+          wheels =
+            map (name: python.lockedWheel name { python = cpython.tag; }) [
+              "iree-base-compiler"
+              "iree-base-runtime"
+              "ml-dtypes" # which IREE's runtime needs
+            ]
+            ++ [ (wheels.wheelFor row cpython).installed ];
+          extra = [ (torch.torchFor row cpython) ];
+        };
+      }
+      ''
+        set -o pipefail
+        export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
+        # Locations name the sources of what is recorded, where they lie.
+        cp -r $tests tests
+        echo "lazy tensors of PyTorch $version"
+        $environment/bin/python3 -sEP -m pytest -p no:cacheprovider -q --rootdir tests tests | tee log
+        tail -n 1 log > $out
+      '';
+in
+builtins.listToAttrs (
+  map (name: {
+    name = "lazy-tests-torch${name}";
+    value = lazy (matrix.row name);
+  }) checkedRows
+)
