@@ -23,14 +23,15 @@ ExternalProject_Add(TorchMLIRLazyBackend
     "-DCMAKE_BUILD_TYPE:STRING=${CMAKE_BUILD_TYPE}"
     "-DCMAKE_C_COMPILER:FILEPATH=${CMAKE_C_COMPILER}"
     "-DCMAKE_CXX_COMPILER:FILEPATH=${CMAKE_CXX_COMPILER}"
-    "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY:PATH=${_package}/_mlir_libs"
+    "-DCMAKE_INSTALL_PREFIX:PATH=${CMAKE_BINARY_DIR}/python"
     "-DPython3_EXECUTABLE:FILEPATH=${Python3_EXECUTABLE}"
     "-DMLIR_DIR:PATH=${MLIR_DIR}"
     "-DTORCH_MLIR_TORCH_DIR:PATH=${TORCH_MLIR_TORCH_DIR}"
     "-DTORCH_MLIR_PACKAGE:PATH=${_package}"
   DEPENDS TorchMLIRAggregateCAPI
   BUILD_ALWAYS ON
-  BUILD_BYPRODUCTS "${_lazy_file}"
-  INSTALL_COMMAND "")
+  BUILD_BYPRODUCTS "${_lazy_file}")
 install(FILES "${_lazy_file}"
   DESTINATION torch_mlir/_mlir_libs COMPONENT TorchMLIRPythonModules)
+install(DIRECTORY "${_package}/include" "${_package}/cmake"
+  DESTINATION torch_mlir COMPONENT TorchMLIRPythonModules)

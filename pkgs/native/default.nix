@@ -37,7 +37,7 @@ let
           match except relative == null && any (pattern: match pattern relative != null) patterns;
     };
 
-  nativeSource = source "torch-mlir-native-source" "torch_mlir/csrc/lazy/.*|cmake/lazy\\..*" [
+  nativeSource = source "torch-mlir-native-source" "torch_mlir/csrc/lazy/.*|cmake/(lazy\\.|TorchMLIRLazy(Config|Package)).*" [
     "CMakeLists\\.txt"
     "cmake/.*"
     "torch_mlir/csrc/.*|.*\\.td"
@@ -45,8 +45,9 @@ let
   ];
   # What pkgs/lazy compiles for each row.
   lazySource = source "torch-mlir-lazy-source" "" [
-    "cmake/(TorchMLIR(FindTorch|PackageFolder|ResultRules)\\.cmake|lazy\\..*|write_stubs\\.py)"
+    "cmake/(TorchMLIR(FindTorch|LazyConfig|LazyPackage|PackageFolder|ResultRules)\\.cmake(\\.in)?|lazy\\..*|write_stubs\\.py)"
     "torch_mlir/csrc/(lazy/.*|torchscript/[^/]*\\.(cpp|h)|(capi|dialect)/.*\\.h)"
+    "torch_mlir/version\\.py"
     "torch_mlir/operators/(results\\.tsv|emit_results_cpp\\.py|_results\\.py)"
   ];
   # What writes data or C++ is no part of the package.

@@ -63,6 +63,8 @@ def record(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
 def junk(wheel: Wheel, parameters: Parameters) -> Iterator[Finding]:
     """No leftovers of building and developing."""
     for name in wheel.names:
+        if any(fnmatchcase(name, pattern) for pattern in parameters.get("except", ())):
+            continue
         for pattern in parameters["patterns"]:
             # A pattern without a slash means any folder or file of that name.
             parts = [name] if "/" in pattern else name.split("/")
