@@ -148,3 +148,28 @@ def test_what_a_kernel_refuses_arrives_as_an_exception_with_the_operators_name(r
     )
     assert "refused:" in output and "index_select" in output and "lazy_vendor" in output
     assert "tensor([2., 2., 2.])" in output
+
+
+def test_many_graphs_are_compiled_in_two_threads(run):
+    """More than one context serves, and both threads lower to the same ones."""
+    run(
+        """
+        import threading
+        problems = []
+        def work(first):
+            try:
+                for size in range(first, first + 100, 2):
+                    x = torch.arange(size, dtype=torch.float32)
+                    y = x.to("lazy")
+                    torch.testing.assert_close((y * 3 + y.sum()).cpu(), x * 3 + x.sum())
+            except BaseException as problem:
+                problems.append(problem)
+        threads = [threading.Thread(target=work, args=[first]) for first in (2, 3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert problems == [], problems
+        assert lazy_vendor.compiled() >= 100, lazy_vendor.compiled()
+        """
+    )
