@@ -34,11 +34,9 @@ def test_values_and_gradients_are_eager_ones():
     torch.testing.assert_close(lazy_weights.grad.cpu(), weights.grad)
 
 
-def test_convolutions_and_normalizations_are_eager_ones():
+def test_convolutions_are_eager_ones():
     torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 4, 3, stride=2), torch.nn.BatchNorm2d(4), torch.nn.ReLU()
-    ).eval()
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=2), torch.nn.ReLU())
     images = torch.randn(2, 3, 9, 9)
     with torch.no_grad():
         eager = model(images)
