@@ -45,13 +45,13 @@ let
   ];
   # What pkgs/lazy compiles for each row.
   lazySource = source "torch-mlir-lazy-source" "" [
-    "cmake/(TorchMLIR(FindTorch|LazyConfig|LazyPackage|PackageFolder|ResultRules)\\.cmake(\\.in)?|lazy\\..*|write_stubs\\.py)"
+    "cmake/(TorchMLIR(FindTorch|LazyConfig|LazyPackage|PackageFolder)\\.cmake(\\.in)?|lazy\\..*|write_stubs\\.py)"
     "torch_mlir/csrc/(lazy/.*|torchscript/[^/]*\\.(cpp|h)|(capi|dialect)/.*\\.h)"
     "torch_mlir/version\\.py"
-    "torch_mlir/operators/(results\\.tsv|emit_results_cpp\\.py|_results\\.py)"
+    "torch_mlir/operators/(table\\.txt|rows\\.tsv|emit_versions_cpp\\.py|_(table|rows)\\.py)"
   ];
   # What writes data or C++ is no part of the package.
-  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows|_results)?|emit_((rows|results)_)?cpp|_rows|_results)\\.py" [
+  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows|_results)?|emit_((rows|results|versions)_)?cpp|_rows|_results)\\.py" [
     "pyproject\\.toml|README\\.md|LICENSE"
     "torch_mlir/.*\\.(py|pyi|txt|json|typed|js|css)"
   ];

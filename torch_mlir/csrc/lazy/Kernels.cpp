@@ -5,7 +5,10 @@
 
 #include "lazy/Kernels.h"
 
+#include "lazy/Computation.h"
+#include "lazy/Functional.h"
 #include "lazy/OperatorNode.h"
+#include "torchscript/Builder.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -157,7 +160,9 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
   std::vector<OperatorArgument> arguments;
   std::vector<torch::lazy::Value> operands;
   bool isLowered = true;
-  auto addOperand = [&](const IValue &value) -> int64_t {
+  // To TorchScript, True is no number.
+  std::map<size_t, IValue> asIntegers;
+  auto addOperand = [&](const IValue &value, bool isInList) -> int64_t {
     if (value.isNone() || !value.toTensor().defined())
       return -1;
     const at::Tensor &tensor = value.toTensor();
@@ -165,10 +170,15 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
       isLowered = false;
       return -1;
     }
-    // Tensors without dimensions may be those of the CPU, and so may what is copied.
-    LazyTensorPtr lazy = tensor.dim() == 0 || schema.name() == "aten::copy"
-                             ? torch::lazy::GetOrCreateLtcTensor(tensor, device)
-                             : torch::lazy::GetLtcTensor(tensor);
+    LazyTensorPtr lazy = torch::lazy::TryGetLtcTensor(tensor);
+    // Tensors without dimensions may be those of the CPU, and so may what is copied and indices.
+    if (!lazy && (isInList || tensor.dim() == 0 || schema.name() == "aten::copy"))
+      // Others may write to its memory before the graph runs.
+      lazy = torch::lazy::GetOrCreateLtcTensor(
+          tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : tensor.detach().clone(),
+          device);
+    else if (!lazy)
+      lazy = torch::lazy::GetLtcTensor(tensor);
     operands.push_back(lazy->GetIrValue());
     return static_cast<int64_t>(operands.size()) - 1;
   };
@@ -177,15 +187,21 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
     const c10::TypePtr &type = schema.arguments()[i].type();
     if (given[i].isGenerator())
       return false; // it's the CPU's
+    if (schema.arguments()[i].name() == "dtype" && given[i].isInt() &&
+        c10::isQIntType(static_cast<c10::ScalarType>(given[i].toInt())))
+      return false;
     if (isTensor(type) && !given[i].isNone() && given[i].toTensor().defined()) {
       argument.kind = OperatorArgument::Kind::Tensor;
-      argument.operands.push_back(addOperand(given[i]));
+      argument.operands.push_back(addOperand(given[i], false));
     } else if (isTensorList(type)) {
       argument.kind = OperatorArgument::Kind::TensorList;
       for (const IValue &element : given[i].toListRef())
-        argument.operands.push_back(addOperand(element));
+        argument.operands.push_back(addOperand(element, true));
     } else if (!isTensor(type) && !given[i].isDevice()) {
-      argument.constant = given[i];
+      bool isNumber = given[i].isBool() && type->kind() == TypeKind::NumberType;
+      argument.constant = isNumber ? IValue(static_cast<int64_t>(given[i].toBool())) : given[i];
+      if (isNumber)
+        asIntegers[i] = argument.constant;
     }
     arguments.push_back(std::move(argument));
   }
@@ -194,23 +210,39 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
   std::optional<Stack> results = inferResults(op, given);
   if (!results)
     return false;
+  if (!asIntegers.empty()) {
+    Stack changed(given.begin(), given.end());
+    for (const auto &[i, integer] : asIntegers)
+      changed[i] = integer;
+    std::optional<Stack> others = inferResults(op, changed);
+    for (size_t i = 0; i < results->size(); ++i)
+      if (!others || !(*results)[i].isTensor() ||
+          (*results)[i].toTensor().scalar_type() != (*others)[i].toTensor().scalar_type())
+        return false;
+  }
 
   std::vector<OperatorReturn> returns;
   std::vector<torch::lazy::Shape> shapes;
   auto addShape = [&](const at::Tensor &tensor) {
-    isLowered &= tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_quantized();
+    isLowered &= tensor.layout() == c10::kStrided && !tensor.is_quantized();
     if (isLowered)
       shapes.emplace_back(tensor.scalar_type(), tensor.sizes());
   };
   for (const IValue &result : *results) {
     if (result.isTensorList()) {
       auto tensors = result.toTensorVector();
-      for (const at::Tensor &each : tensors)
-        addShape(each);
+      for (const at::Tensor &each : tensors) {
+        isLowered &= each.defined();
+        if (isLowered)
+          addShape(each);
+      }
       returns.push_back({true, tensors.size()});
     } else {
-      addShape(result.toTensor());
-      returns.push_back({false, 1});
+      // What a mask leaves out isn't defined.
+      const at::Tensor &tensor = result.toTensor();
+      if (tensor.defined())
+        addShape(tensor);
+      returns.push_back({false, tensor.defined() ? size_t(1) : size_t(0)});
     }
   }
   if (!isLowered || shapes.empty())
@@ -225,7 +257,7 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
   };
   for (const OperatorReturn &each : returns) {
     if (!each.isList) {
-      stack->emplace_back(take());
+      stack->emplace_back(each.count ? take() : at::Tensor());
       continue;
     }
     c10::List<at::Tensor> tensors;
@@ -246,40 +278,8 @@ void runFunctional(const c10::OperatorHandle &op, Stack *stack) {
     fallBack(op, stack, *device);
 }
 
-/// The number of arguments that are written to and given back, which are the last ones; 0 where
-/// it isn't such an operator.
-size_t countOutputs(const FunctionSchema &schema) {
-  size_t count = 0;
-  for (const c10::Argument &argument : schema.arguments()) {
-    if (!argument.alias_info())
-      continue;
-    if (!argument.is_out() || !isTensor(argument.type()))
-      return 0;
-    ++count;
-  }
-  return count == schema.returns().size() ? count : 0;
-}
-
-/// The operator that gives what another writes.
-std::optional<c10::OperatorHandle> findFunctional(const FunctionSchema &schema) {
-  size_t count = schema.arguments().size() - countOutputs(schema);
-  for (const c10::OperatorName &name : c10::Dispatcher::singleton().getAllOpNames()) {
-    if (name.name != schema.name())
-      continue;
-    auto op = c10::Dispatcher::singleton().findSchema(name);
-    if (!op || op->schema().is_mutable() || op->schema().arguments().size() != count ||
-        op->schema().returns().size() != schema.returns().size())
-      continue;
-    bool isSame = true;
-    for (size_t i = 0; i < count; ++i) {
-      const c10::Argument &left = op->schema().arguments()[i];
-      const c10::Argument &right = schema.arguments()[i];
-      isSame &= left.name() == right.name() && *left.type() == *right.type();
-    }
-    if (isSame)
-      return *op;
-  }
-  return std::nullopt;
+bool isComposed(const c10::OperatorHandle &op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
 void runOut(const c10::OperatorHandle &op, Stack *stack) {
@@ -294,14 +294,22 @@ void runOut(const c10::OperatorHandle &op, Stack *stack) {
     std::lock_guard<std::mutex> lock(mutex);
     auto entry = found.find(op.operator_name());
     if (entry == found.end())
-      entry = found.emplace(op.operator_name(), findFunctional(op.schema())).first;
+      entry = found
+                  .emplace(op.operator_name(),
+                           findFunctional(op.schema(), /*mayTakeOptions=*/false))
+                  .first;
     functional = entry->second;
   }
   TORCH_CHECK(functional, op.schema().operator_name(), " has no functional form");
   size_t outputs = countOutputs(op.schema());
   std::vector<IValue> written(stack->end() - static_cast<std::ptrdiff_t>(outputs), stack->end());
   torch::jit::drop(*stack, outputs);
-  functional->callBoxed(stack);
+  // One that is composed of others may be composed of this one.
+  if (!isComposed(*functional) ||
+      functional->hasKernelForDispatchKey(c10::DispatchKey::Lazy))
+    functional->callBoxed(stack);
+  else
+    runFunctional(*functional, stack);
   for (size_t i = 0; i < outputs; ++i) {
     IValue &result = torch::jit::peek(*stack, i, outputs);
     const at::Tensor &output = written[i].toTensor();
@@ -324,13 +332,29 @@ bool gives(const FunctionSchema &schema) {
                      });
 }
 
+/// Whether an operator needs none of ours. Kernels that are composed of other operators, for all
+/// backends, may use views, which lazy tensors don't have where those run.
 bool hasKernel(const c10::OperatorHandle &op) {
-  for (c10::DispatchKey key :
-       {c10::DispatchKey::Lazy, c10::DispatchKey::CompositeImplicitAutograd,
-        c10::DispatchKey::CompositeExplicitAutograd})
-    if (op.hasKernelForDispatchKey(key))
-      return true;
-  return false;
+  const auto &arguments = op.schema().arguments();
+  bool takesTensor = std::any_of(arguments.begin(), arguments.end(), [](const auto &each) {
+    return isTensor(each.type()) || isTensorList(each.type());
+  });
+  return op.hasKernelForDispatchKey(c10::DispatchKey::Lazy) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
+         (!takesTensor && isComposed(op));
+}
+
+/// Whether the dialect has an operation of an operator, or of the view that it copies.
+bool isInDialect(MlirContext context, const FunctionSchema &schema) {
+  constexpr std::string_view suffix = "_copy";
+  std::string name = schema.name();
+  std::string overload = schema.overload_name().empty() ? "" : "." + schema.overload_name();
+  name = "torch.aten." + name.substr(name.find("::") + 2);
+  if (mlirContextIsRegisteredOperation(context, torchscript::wrap(name + overload)))
+    return true;
+  return name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix &&
+         mlirContextIsRegisteredOperation(
+             context, torchscript::wrap(name.substr(0, name.size() - suffix.size()) + overload));
 }
 
 std::vector<std::string> &names() {
@@ -348,6 +372,7 @@ void registerKernels() {
     static auto *library =
         new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy, __FILE__, __LINE__);
     auto &dispatcher = c10::Dispatcher::singleton();
+    std::shared_ptr<Context> context = createContext();
     for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
       if (name.name.compare(0, 6, "aten::") != 0)
         continue;
@@ -358,9 +383,9 @@ void registerKernels() {
       bool isAlias = std::any_of(schema.returns().begin(), schema.returns().end(),
                                  [](const auto &each) { return each.alias_info(); });
       std::string own = toString(name).substr(6);
-      if (!schema.is_mutable() && !isAlias)
+      if (!schema.is_mutable() && !isAlias && isInDialect(context->get(), schema))
         library->impl(own.c_str(), torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
-      else if (countOutputs(schema) && findFunctional(schema))
+      else if (countOutputs(schema) && findFunctional(schema, /*mayTakeOptions=*/false))
         library->impl(own.c_str(), torch::CppFunction::makeFromBoxedFunction<&runOut>());
       else
         continue;

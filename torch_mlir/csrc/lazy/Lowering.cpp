@@ -5,6 +5,7 @@
 
 #include "lazy/Lowering.h"
 
+#include "lazy/Normalization.h"
 #include "torchscript/Builder.h"
 #include "torchscript/Diagnostics.h"
 #include "torchscript/Evaluator.h"
@@ -92,6 +93,7 @@ void fill(MlirContext context, MlirBlock body, const std::shared_ptr<torch::jit:
 
 MlirModule lowerGraph(MlirContext context, const std::shared_ptr<torch::jit::Graph> &graph,
                       const std::string &name) {
+  normalize(*graph);
   Diagnostics diagnostics(context);
   Unfinished unfinished{mlirModuleCreateEmpty(mlirLocationUnknownGet(context))};
   fill(context, mlirModuleGetBody(unfinished.module), graph, name);

@@ -10,7 +10,9 @@
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/frontend/source_range.h>
+#include <torch/csrc/jit/ir/constants.h>
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 
@@ -49,6 +51,24 @@ void annotate(torch::jit::Value *value, const torch::lazy::Shape &shape) {
                                                    shape.sizes()));
 }
 
+/// Backward operators give nothing for what their mask leaves out, and PyTorch's nodes have shapes
+/// for it nevertheless.
+void clearMasked(torch::jit::Node *node) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  if (!schema)
+    return;
+  auto at = schema->argumentIndexWithName("output_mask");
+  if (!at || static_cast<size_t>(*at) >= node->inputs().size())
+    return;
+  auto mask = torch::jit::toIValue(node->input(static_cast<size_t>(*at)));
+  if (!mask || !mask->isBoolList())
+    return;
+  c10::List<bool> given = mask->toBoolList();
+  for (size_t i = 0; i < std::min(given.size(), node->outputs().size()); ++i)
+    if (!given[i])
+      node->outputs()[i]->setType(c10::NoneType::get());
+}
+
 } // namespace
 
 LoweringContext::LoweringContext(const Backend &backend, const std::string &name,
@@ -83,6 +103,8 @@ void LoweringContext::lower(const Node *node) {
     for (torch::jit::Node *made = last->next(); made != end; made = made->next())
       made->setSourceRange(range);
   }
+  for (torch::jit::Node *made = last->next(); made != end; made = made->next())
+    clearMasked(made);
   // A list of tensors has no shape.
   for (size_t i = 0; i < node->num_outputs() && i < node->shapes().size(); ++i)
     shapes.emplace_back(GetOutputOp(Output(node, i)), node->shape(i));
@@ -91,7 +113,12 @@ void LoweringContext::lower(const Node *node) {
 size_t LoweringContext::AddResult(const Output &output) {
   for (const Node *node : torch::lazy::Util::ComputePostOrder(output.node, &emit_status_))
     lower(node);
-  results.push_back(GetOutputOp(output));
+  torch::jit::Value *result = GetOutputOp(output);
+  if (result->type()->kind() == c10::TypeKind::NoneType)
+    throw std::runtime_error("the operator " + output.node->op().ToString() +
+                             getPlace(output.node) + " gives no result " +
+                             std::to_string(output.index) + ", which its mask leaves out");
+  results.push_back(result);
   resultShapes.push_back(output.shape());
   return results.size() - 1;
 }

@@ -105,9 +105,11 @@ torch::lazy::TSOpVector OperatorNode::Lower(std::shared_ptr<torch::jit::GraphFun
     }
     }
   }
-  torch::jit::Node *node = graph.create(c10::Symbol::fromQualString(schema.name()), inputs, returns.size());
+  torch::jit::Node *node =
+      graph.create(c10::Symbol::fromQualString(schema.name()), inputs, returns.size());
   for (size_t i = 0; i < returns.size(); ++i)
-    node->outputs()[i]->setType(schema.returns()[i].type());
+    node->outputs()[i]->setType(returns[i].isList || returns[i].count ? schema.returns()[i].type()
+                                                                      : c10::NoneType::get());
   graph.insertNode(node);
   const torch::jit::Operator *found = node->maybeOperator();
   if (!found || found->schema().overload_name() != schema.overload_name())
@@ -117,7 +119,8 @@ torch::lazy::TSOpVector OperatorNode::Lower(std::shared_ptr<torch::jit::GraphFun
   for (size_t i = 0; i < returns.size(); ++i) {
     Value *output = node->outputs()[i];
     if (!returns[i].isList) {
-      results.push_back(output);
+      if (returns[i].count)
+        results.push_back(output);
       continue;
     }
     torch::jit::Node *unpacked = graph.insertNode(graph.createListUnpack(output, returns[i].count));

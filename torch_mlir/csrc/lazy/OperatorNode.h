@@ -27,7 +27,7 @@ struct OperatorArgument {
 /// What an operator gives for one of its returns.
 struct OperatorReturn {
   bool isList;
-  /// The tensors of the list; 1 where there is none.
+  /// The tensors of the list; where it's none 1, or 0 for a tensor that isn't defined.
   size_t count;
 };
 

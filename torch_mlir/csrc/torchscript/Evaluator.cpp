@@ -632,7 +632,10 @@ void Evaluator::fail(const Node *node, const std::string &message) {
   std::string name = node->kind().toQualString();
   if (const auto *schema = node->maybeSchema(); schema && !schema->overload_name().empty())
     name += "." + schema->overload_name();
-  throw errorAt(name + ": " + message, getStack(lastPlaced ? lastPlaced : node));
+  std::vector<SourceLine> stack = getStack(lastPlaced ? lastPlaced : node);
+  if (trustTypes && stack.empty())
+    throw ImportError(name + ": " + message); // it's no archive's, and lines aren't recorded
+  throw errorAt(name + ": " + message, stack);
 }
 
 IValue Evaluator::call(Function &function, const std::vector<IValue> &arguments) {
@@ -1909,11 +1912,21 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
   std::vector<MlirType> results;
   for (const Value *output : node->outputs())
     results.push_back(types.get(output->type()));
-  results = refinement.refine(schema, operands, std::move(results));
+  bool isComplete = trustTypes;
   for (size_t i = 0; trustTypes && i < results.size(); ++i) {
     auto tensor = node->outputs()[i]->type()->cast<c10::TensorType>();
     if (tensor && tensor->scalarType())
       results[i] = types.getComplete(tensor);
+    else
+      isComplete &= !tensor;
+  }
+  if (!isComplete) {
+    std::vector<MlirType> refined = refinement.refine(schema, operands, results);
+    for (size_t i = 0; i < results.size(); ++i) {
+      auto tensor = node->outputs()[i]->type()->cast<c10::TensorType>();
+      if (!trustTypes || !tensor || !tensor->scalarType())
+        results[i] = refined[i];
+    }
   }
   if (Unrefined *open = refinement.note(schema, operands, results); open && open->count == 1)
     open->frames = getStack(lastPlaced);
@@ -1922,6 +1935,8 @@ void Evaluator::emitOperator(const Node *node, const FunctionSchema &schema) {
                          [&](const c10::Argument &argument) {
                            return materialize(*argument.default_value(), argument.type());
                          });
+  if (mlirOperationIsNull(made) && trustTypes)
+    throw Unsupported("the dialect has no operation that takes these operands");
   if (mlirOperationIsNull(made))
     made = emit("torch.operator", results, operands, {{"name", builder->string(own)}});
 
