@@ -44,9 +44,7 @@ def versions(rows: Rows) -> list[tuple[str, str]]:
 
 def emit(rows: Rows) -> str:
     """The include file's text."""
-    lines = (
-        f"    {{{json.dumps(name)}, {json.dumps(rest)}}},\n" for name, rest in versions(rows)
-    )
+    lines = (f"    {{{json.dumps(name)}, {json.dumps(rest)}}},\n" for name, rest in versions(rows))
     return (
         f"{PREAMBLE}\nstruct SchemaVersion {{\n  std::string_view name, rest;\n}};\n"
         "static constexpr SchemaVersion schemaVersions[] = {\n" + "".join(lines) + "};\n"
