@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,8 @@ else:
     @pytest.fixture
     def backend() -> Iterator[Recorder]:
         """Runs lazy tensors during the test; PyTorch's counters begin at zero."""
+        # A failed computation's tensors, which exceptions hold, would spoil the next `mark_step`.
+        gc.collect()
         with lazy.register(Recorder()) as recorder:
             lazy.metrics.reset()
             yield recorder

@@ -118,14 +118,20 @@ class Signature:
         """
         module.operation.verify()
 
+        # An exception in the visitor would lose its type on the way through MLIR.
+        wrong: list[str] = []
+
         def visit(operation: ir.Operation) -> ir.WalkResult:
             name = operation.name
-            if name == "torch.operator" or not name.startswith(_LOWERED):
-                shown = operation.attributes["name"] if name == "torch.operator" else name
-                raise ModuleError(f"{shown} isn't lowered, at {operation.location}")
-            return ir.WalkResult.ADVANCE
+            if name != "torch.operator" and name.startswith(_LOWERED):
+                return ir.WalkResult.ADVANCE
+            shown = operation.attributes["name"] if name == "torch.operator" else name
+            wrong.append(f"{shown} isn't lowered, at {operation.location}")
+            return ir.WalkResult.INTERRUPT
 
         module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        if wrong:
+            raise ModuleError(wrong[0])
         found = _main_type(module)
         for what, types, wanted in (
             ("argument", found.inputs, self.parameters),
