@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <stdexcept>
 
 namespace torch_mlir::lazy {
@@ -69,6 +70,28 @@ void clearMasked(torch::jit::Node *node) {
       node->outputs()[i]->setType(c10::NoneType::get());
 }
 
+/// The shape of what a lazy node gives as `value`. Batch norm saves no statistics where it isn't
+/// trained, and PyTorch's node has shapes for them nevertheless.
+torch::lazy::Shape getShape(torch::jit::Value *value, const torch::lazy::Shape &shape) {
+  static const c10::Symbol kinds[] = {
+      c10::Symbol::fromQualString("aten::native_batch_norm"),
+      c10::Symbol::fromQualString("aten::_native_batch_norm_legit_functional")};
+  const torch::jit::Node *node = value->node();
+  bool isNorm = std::find(std::begin(kinds), std::end(kinds), node->kind()) != std::end(kinds);
+  if (!isNorm || value->offset() == 0 || value->offset() > 2)
+    return shape;
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  if (!schema)
+    return shape;
+  auto at = schema->argumentIndexWithName("training");
+  if (!at)
+    return shape;
+  auto training = torch::jit::toIValue(node->input(static_cast<size_t>(*at)));
+  if (!training || !training->isBool() || training->toBool())
+    return shape;
+  return torch::lazy::Shape(shape.scalar_type(), at::ArrayRef<int64_t>{0});
+}
+
 } // namespace
 
 LoweringContext::LoweringContext(const Backend &backend, const std::string &name,
@@ -106,8 +129,10 @@ void LoweringContext::lower(const Node *node) {
   for (torch::jit::Node *made = last->next(); made != end; made = made->next())
     clearMasked(made);
   // A list of tensors has no shape.
-  for (size_t i = 0; i < node->num_outputs() && i < node->shapes().size(); ++i)
-    shapes.emplace_back(GetOutputOp(Output(node, i)), node->shape(i));
+  for (size_t i = 0; i < node->num_outputs() && i < node->shapes().size(); ++i) {
+    torch::jit::Value *value = GetOutputOp(Output(node, i));
+    shapes.emplace_back(value, getShape(value, node->shape(i)));
+  }
 }
 
 size_t LoweringContext::AddResult(const Output &output) {
@@ -119,7 +144,7 @@ size_t LoweringContext::AddResult(const Output &output) {
                              getPlace(output.node) + " gives no result " +
                              std::to_string(output.index) + ", which its mask leaves out");
   results.push_back(result);
-  resultShapes.push_back(output.shape());
+  resultShapes.push_back(getShape(result, output.shape()));
   return results.size() - 1;
 }
 
