@@ -117,9 +117,10 @@ const torch::lazy::BackendImplInterface *
 registerBackend(const torch::lazy::BackendImplInterface *backend) {
   const auto *before = torch::lazy::hasBackend() ? torch::lazy::getBackend() : nullptr;
   static std::once_flag once;
-  // The kernels of lazy tensors, and the executor.
-  std::call_once(once, [] {
-    torch::lazy::InitTorchScriptBackend();
+  // The kernels of lazy tensors, which may be there already, and the executor.
+  std::call_once(once, [before] {
+    if (before == nullptr)
+      torch::lazy::InitTorchScriptBackend();
     registerKernels();
   });
   auto *executor = torch::lazy::LazyGraphExecutor::Get();
