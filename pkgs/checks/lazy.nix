@@ -27,6 +27,8 @@ let
           path = ../../tests/lazy;
           filter = file: _: builtins.match ".*/__pycache__" file == null;
         };
+        # Its program is tested too.
+        page = ../../docs/lazy.md;
         inherit (row) version;
         environment = python.groupEnv {
           name = "lazy-tests-torch${row.name}-env";
@@ -49,9 +51,11 @@ let
         set -o pipefail
         export HOME=$PWD PYTHONDONTWRITEBYTECODE=1
         # Locations name the sources of what is recorded, where they lie.
-        cp -r $tests tests
+        mkdir tests docs
+        cp -r $tests tests/lazy
+        cp $page docs/lazy.md
         echo "lazy tensors of PyTorch $version"
-        $environment/bin/python3 -sEP -m pytest -p no:cacheprovider -q --rootdir tests tests | tee log
+        $environment/bin/python3 -sEP -m pytest -p no:cacheprovider -q --rootdir tests/lazy tests/lazy | tee log
         tail -n 1 log > $out
       '';
 in
