@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lazy_vendor"
 
-pytestmark = pytest.mark.compiler
+pytestmark = [pytest.mark.compiler, pytest.mark.slow]
 
 
 def missing() -> str:
