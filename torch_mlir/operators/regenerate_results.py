@@ -21,7 +21,10 @@ import itertools
 import os
 import pickle
 import random
+import re
 import resource
+import select
+import signal
 import sys
 import time
 import warnings
@@ -50,19 +53,24 @@ is explained in _results.py, the rules in csrc/torchscript/Shapes.h.
 """
 
 SEED = 20
-# Samples of one entry of op_db with one dtype.
-MOST_SAMPLES = 16
+# Samples of one entry of op_db with one dtype, and of those traced and differentiated.
+MOST_SAMPLES = 12
 MOST_TRACED = 5
+MOST_DERIVED = 5
+# Calls of others that an operator without samples is tried with.
+MOST_LENT = 60
 # Calls of an operator that others are made of, and calls made of each.
 MOST_BASES = 12
-MOST_MUTANTS = 70
+MOST_MUTANTS = 40
 # Calls of which all operands get others' dtypes at once, and how many of each.
 MOST_CATEGORISED = 2
 MOST_CATEGORIES = 250
 # How often calls are changed, one change on the other.
 MUTATIONS = 3
-# For the calls that are made of an operator's.
-MOST_SECONDS = 15
+# Processor time for what one process does: the samples of an entry, the calls that are made of an
+# operator's, or its rules. At four times as much it is ended from outside, as is what waits.
+MOST_SECONDS = 2
+MOST_WAIT = 120
 MOST_MEMORY = 3 << 29
 # What calls raise that PyTorch refuses, or that samples of others than CPUs make.
 REFUSALS = (
@@ -154,19 +162,22 @@ def spread(overload: torch._ops.OpOverload, operands: list[Any]) -> list[Any]:
     ]
 
 
-def is_plain(operands: Any) -> bool:
-    """Whether a call can be made of what is known of its operands."""
-    if isinstance(operands, list):
-        return all(map(is_plain, operands))
-    return operands is not ...
+def overload_named(name: str) -> torch._ops.OpOverload:
+    namespace, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    found = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+    assert isinstance(found, torch._ops.OpOverload)
+    return found
 
 
-def value_of(operand: Any) -> Any:
-    """An operand as it's known: a tensor of ones for one."""
-    if isinstance(operand, tuple):
-        dtypes = {number: dtype for dtype, number in DTYPE_TO_INT.items()}
-        return torch.ones(operand[0], dtype=dtypes[operand[1]])
-    return [value_of(each) for each in operand] if isinstance(operand, list) else operand
+def dumped(call: Call) -> bytes | None:
+    """A call's arguments; None for what can't be handed to another process."""
+    try:
+        data = pickle.dumps(call.arguments)
+        pickle.loads(data)  # some tensors are written that can't be read
+        return data
+    except (*REFUSALS, pickle.PicklingError):
+        return None
 
 
 def fact(value: Any) -> Any:
@@ -181,7 +192,13 @@ def fact(value: Any) -> Any:
         return [fact(each) for each in value]
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
+    if isinstance(value, torch.ScriptObject) and id(value) in MADE:
+        return MADE[id(value)][1]
     return ...
+
+
+# Objects of custom classes, by identity, and what is known of what they were made of.
+MADE: dict[int, tuple[Any, list[Any]]] = {}
 
 
 def in_order(overload: torch._ops.OpOverload, args: Sequence[Any], kwargs: Any) -> Call | None:
@@ -214,6 +231,34 @@ class Observations:
         self.overloads: dict[str, Observed] = {}
         self.frozen = False
 
+    def picklable(self, names: Iterable[str] | None = None) -> Any:
+        """What was seen, and the calls that can be handed to another process."""
+        found = {}
+        for name, own in self.overloads.items():
+            if names is None or name in names:
+                found[name] = (
+                    own.seen,
+                    [call for call in map(dumped, own.calls) if call is not None],
+                )
+        return found
+
+    def merge(self, found: Any) -> None:
+        """Add what another has seen."""
+        for name, (seen, calls) in found.items():
+            own = self.overloads.get(name)
+            if own is None:
+                own = self.overloads[name] = Observed(overload_named(name))
+            own.seen.update(seen)
+            for call in map(Call, map(pickle.loads, calls)):
+                self.keep(own, call, spread(own.overload, call.facts()))
+
+    def keep(self, own: Observed, call: Call, operands: Any) -> None:
+        """Keep one call of each kind to make others of."""
+        kind = repr([shape_of(each) for each in operands])
+        if not self.frozen and kind not in own.kinds and len(own.calls) < MOST_BASES:
+            own.kinds.add(kind)
+            own.calls.append(call)
+
     def save(self, path: Path) -> None:
         with path.open("wb") as file:
             pickle.dump({name: own.seen for name, own in self.overloads.items()}, file)
@@ -221,30 +266,21 @@ class Observations:
     def load(self, path: Path) -> None:
         with path.open("rb") as file:
             for name, seen in pickle.load(file).items():
-                namespace, _, rest = name.partition("::")
-                packet, _, overload = rest.partition(".")
-                try:
-                    packets = getattr(torch.ops, namespace)
-                    own = getattr(getattr(packets, packet), overload or "default")
-                except AttributeError:
-                    continue  # what a library registers when it is asked to
-                self.overloads[name] = Observed(own)
-                for operands, results in seen.values():
-                    operands = spread(own, operands)
-                    known = self.overloads[name]
-                    known.seen[repr((operands, results))] = (operands, results)
-                    if len(known.calls) < MOST_BASES and is_plain(operands):
-                        known.calls.append(Call([value_of(each) for each in operands]))
+                self.overloads[name] = Observed(overload_named(name), seen=seen)
 
     def wanted(self, overload: Any) -> bool:
         if not isinstance(overload, torch._ops.OpOverload):
             return False
         schema = overload._schema
-        if schema.is_mutable or not schema.returns:
+        if schema.is_mutable or not schema.returns or overload.name() not in table_names():
             return False
         return any(str(result.type) in ("Tensor", "List[Tensor]") for result in schema.returns)
 
     def note(self, overload: Any, args: Sequence[Any], kwargs: Any, result: Any) -> None:
+        if isinstance(result, torch.ScriptObject) and isinstance(overload, torch._ops.OpOverload):
+            made_of = in_order(overload, args, kwargs)
+            if made_of is not None:
+                MADE[id(result)] = result, spread(overload, made_of.facts())
         if not self.wanted(overload):
             return
         call = in_order(overload, args, kwargs)
@@ -259,6 +295,10 @@ class Observations:
         if len(results) != len(overload._schema.returns):
             return
         operands = spread(overload, call.facts())
+        # Nothing is known of these where they come from elsewhere, as the dispatcher's copies do.
+        objects = [each for each in tree_flatten(call.arguments)[0] if is_object(each)]
+        if any(id(each) not in MADE for each in objects):
+            return
         given = [
             fact(each) if torch.is_tensor(each) or isinstance(each, (list, tuple)) else None
             for each in results
@@ -269,11 +309,18 @@ class Observations:
         if key in own.seen:
             return
         own.seen[key] = (operands, given)
-        # One call of each kind to make others of.
-        kind = repr([shape_of(each) for each in operands])
-        if not self.frozen and kind not in own.kinds and len(own.calls) < MOST_BASES:
-            own.kinds.add(kind)
-            own.calls.append(call)
+        self.keep(own, call, operands)
+
+
+@functools.cache
+def table_names() -> frozenset[str]:
+    """The operators of the table, as PyTorch writes them."""
+    return frozenset(key.replace(".", "::", 1) for key in load())
+
+
+def is_object(value: Any) -> bool:
+    """Whether it's one of a custom class: packed parameters."""
+    return isinstance(value, torch.ScriptObject)
 
 
 def shape_of(operand: Any) -> Any:
@@ -309,17 +356,26 @@ class Called(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        note_packet(self.observations, getattr(func, "__name__", ""), args, kwargs or {}, result)
+        if isinstance(func, torch._ops.OpOverload):
+            self.observations.note(func, args, kwargs or {}, result)
+        elif isinstance(func, torch._ops.OpOverloadPacket):
+            name = func._qualified_op_name
+            note_packet(self.observations, name, args, kwargs or {}, result)
+        else:
+            name = getattr(func, "__name__", "")
+            note_packet(self.observations, f"aten::{name}", args, kwargs or {}, result)
         return result
 
 
 def resolve(name: str, args: Sequence[Any], kwargs: Any) -> Any:
-    """The overload of aten that takes the arguments; None without one."""
-    packet = getattr(torch.ops.aten, name, None) if name.isidentifier() else None
+    """The overload, of a name such as aten::add, that takes the arguments; None without one."""
+    namespace, _, rest = name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), rest, None) if rest.isidentifier() else None
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return None
     try:
-        return getattr(packet, torch._C._jit_resolve_packet(f"aten::{name}", *args, **kwargs))
+        overload = torch._C._jit_resolve_packet(name, *args, **kwargs)
+        return getattr(packet, overload or "default")
     except (RuntimeError, AttributeError):
         return None
 
@@ -337,28 +393,203 @@ def note_packet(
 # ----------------------------------------------------------------------------------------------
 
 
-def run_samples(observations: Observations, only: str | None) -> None:
+class Progress:
+    """A line on a terminal that says how far it is."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total, self.done = what, total, 0
+        self.lost: list[str] = []
+        self.began = time.monotonic()
+
+    def step(self) -> None:
+        self.done += 1
+        if sys.stderr.isatty():
+            print(f"\r{self.what}: {self.done} of {self.total}\x1b[K", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        took = time.monotonic() - self.began
+        start = "\r" if sys.stderr.isatty() else ""
+        lost = f", not in time: {', '.join(self.lost)}" if self.lost else ""
+        print(f"{start}{self.what}: {self.total} in {took:.0f} s{lost}", file=sys.stderr)
+
+
+def run_samples(observations: Observations, jobs: int) -> None:
     from torch.testing._internal.common_methods_invocations import op_db
 
-    for number, info in enumerate(op_db):
-        if only is not None and only not in info.name:
+    tasks = [(info.name, functools.partial(samples_of, info)) for info in op_db]
+    for _, found in in_children("samples", tasks, jobs):
+        observations.merge(found)
+
+
+def samples_of(info: Any) -> Any:
+    """What the samples of an entry of op_db show."""
+    observations = Observations()
+    until = time.process_time() + MOST_SECONDS
+    supported = info.supported_dtypes("cpu")
+    names = {info.aten_name, *(alias.name.replace(".", "_") for alias in info.aliases)}
+    for number, dtype in enumerate(each for each in SAMPLE_DTYPES if each in supported):
+        torch.manual_seed(SEED)
+        # The first dtype has all samples: others differ in little but it.
+        most = MOST_SAMPLES if number == 0 else MOST_TRACED
+        try:
+            samples = [*itertools.islice(info.sample_inputs("cpu", dtype), most)]
+        except REFUSALS:  # some samples want what isn't installed
             continue
-        if number % 50 == 0:
-            print(f"  {number} of {len(op_db)} entries", file=sys.stderr)
-        supported = info.supported_dtypes("cpu")
-        for dtype in SAMPLE_DTYPES:
-            if dtype not in supported:
-                continue
-            torch.manual_seed(SEED)
-            try:
-                samples = [*itertools.islice(info.sample_inputs("cpu", dtype), MOST_SAMPLES)]
-            except REFUSALS:  # some samples want what isn't installed
-                continue
-            for index, sample in enumerate(samples):
-                args = (sample.input, *sample.args)
-                run_sample(observations, info, args, sample.kwargs)
-                if index < MOST_TRACED:
-                    run_traced(observations, info, args, sample.kwargs)
+        for index, sample in enumerate(samples):
+            if time.process_time() > until:
+                break
+            args = (sample.input, *sample.args)
+            run_sample(observations, info.op, names, args, sample.kwargs)
+            if index < MOST_TRACED and number in (0, 3):
+                run_traced(observations, info, args, sample.kwargs)
+            if index < MOST_DERIVED and number == 0 and dtype.is_floating_point:
+                run_derived(observations, info, args, sample.kwargs)
+    return observations.picklable()
+
+
+def run_derived(observations: Observations, info: Any, args: Sequence[Any], kwargs: Any) -> None:
+    """Note the operators that derivatives are made of."""
+    leaves, spec = tree_flatten((tuple(args), kwargs))
+    leaves = [
+        leaf.detach().clone().requires_grad_()
+        if torch.is_tensor(leaf) and leaf.is_floating_point() and leaf.layout is torch.strided
+        else leaf
+        for leaf in leaves
+    ]
+    inputs = [leaf for leaf in leaves if torch.is_tensor(leaf) and leaf.requires_grad]
+    again, named = tree_unflatten(leaves, spec)
+    try:
+        with Dispatched(observations):
+            results = tree_flatten(info.op(*again, **named))[0]
+            results = [each for each in results if torch.is_tensor(each) and each.requires_grad]
+            if results and inputs:
+                grads = [torch.ones_like(each) for each in results]
+                torch.autograd.grad(results, inputs, grads, allow_unused=True)
+    except REFUSALS:  # what has no derivative
+        return
+
+
+def run_modules(observations: Observations, jobs: int) -> None:
+    """Run PyTorch's samples of modules, and these and its models for quantisation quantised."""
+    from torch.testing._internal import common_quantization
+    from torch.testing._internal.common_modules import module_db
+
+    tasks = [(info.name, functools.partial(modules_of, info)) for info in module_db]
+    for _, found in in_children("modules", tasks, jobs):
+        observations.merge(found)
+    models = {
+        name: each
+        for name, each in sorted(vars(common_quantization).items())
+        if isinstance(each, type) and issubclass(each, torch.nn.Module) and "QAT" not in name
+    }
+    tasks = [
+        *((info.name, functools.partial(quantised_of, module_samples(info))) for info in module_db),
+        *(
+            (name, functools.partial(quantised_of, model_samples(own)))
+            for name, own in models.items()
+        ),
+    ]
+    for _, found in in_children("quantised modules", tasks, jobs):
+        observations.merge(found)
+
+
+# Makes a module anew, and gives its arguments.
+Sample = tuple[Callable[[], torch.nn.Module], Sequence[Any], dict[str, Any]]
+
+
+def module_samples(
+    info: Any, dtype: torch.dtype = torch.float32, is_training: bool = False
+) -> Iterator[Sample]:
+    torch.manual_seed(SEED)
+    for sample in info.module_inputs_func(
+        info, device="cpu", dtype=dtype, requires_grad=False, training=is_training
+    ):
+        made, given = sample.constructor_input, sample.forward_input
+        yield (
+            functools.partial(info.module_cls, *made.args, **made.kwargs),
+            given.args,
+            given.kwargs,
+        )
+
+
+def model_samples(made: Callable[[], torch.nn.Module]) -> Iterator[Sample]:
+    torch.manual_seed(SEED)
+    inputs = made().get_example_inputs()  # type: ignore[operator]
+    yield made, inputs, {}
+    if all(torch.is_tensor(each) and each.dim() for each in inputs):
+        yield made, tuple(torch.cat([each, each]) for each in inputs), {}
+
+
+def modules_of(info: Any) -> Any:
+    """What the samples of a module show."""
+    observations = Observations()
+    until = time.process_time() + MOST_SECONDS
+    for dtype, is_training in itertools.product((torch.float32, torch.float64), (False, True)):
+        try:
+            for make, args, kwargs in module_samples(info, dtype, is_training):
+                if time.process_time() > until:
+                    break
+                module = make().to(dtype).train(is_training)
+                run_sample(observations, module, (), args, kwargs)
+        except REFUSALS:  # samples for other devices
+            continue
+    return observations.picklable()
+
+
+class Made(TorchFunctionMode):
+    """Notes what objects of custom classes are made of."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if is_object(result) and isinstance(func, torch._ops.OpOverloadPacket):
+            note_packet(Observations(), func._qualified_op_name, args, kwargs or {}, result)
+        return result
+
+
+def quantised_of(samples: Iterator[Sample]) -> Any:
+    """What modules show when they are quantised. What takes packed parameters is called with other
+    arguments here: these can't be handed to another process."""
+    from torch.ao import quantization
+
+    observations = Observations()
+    until = time.process_time() + MOST_SECONDS
+    qconfigs = (quantization.default_qconfig, quantization.default_per_channel_qconfig)
+    try:
+        for make, args, kwargs in samples:
+            for qconfig in (*qconfigs, None):
+                if time.process_time() > until:
+                    break
+                torch.manual_seed(SEED)
+                try:
+                    with torch.no_grad(), Made():
+                        module = quantised(make().eval(), qconfig, args, kwargs)
+                except REFUSALS:  # what can't be quantised so
+                    continue
+                run_sample(observations, module, (), args, kwargs)
+    except REFUSALS:  # samples for other devices, models without any
+        pass
+    for own in observations.overloads.values():
+        own.calls = [
+            call for call in own.calls if any(map(is_object, tree_flatten(call.arguments)[0]))
+        ]
+        if own.calls and time.process_time() < until:
+            own.seen.update(mutants_of(observations, own, until))
+    return observations.picklable()
+
+
+def quantised(module: torch.nn.Module, qconfig: Any, args: Any, kwargs: Any) -> torch.nn.Module:
+    """A module quantised with what it computes on arguments, or dynamically without a qconfig."""
+    from torch.ao import quantization
+
+    if qconfig is None:
+        return cast(
+            "torch.nn.Module", quantization.quantize_dynamic(torch.nn.Sequential(module))[0]
+        )
+    wrapped = quantization.QuantWrapper(module)
+    wrapped.qconfig = qconfig
+    prepared = quantization.prepare(wrapped)
+    prepared(*args, **kwargs)
+    return cast("torch.nn.Module", quantization.convert(prepared))
 
 
 class Traced(torch.nn.Module):
@@ -416,8 +647,13 @@ def constant_of(value: Any) -> Any:
     return ...
 
 
-def run_simple(observations: Observations, only: str | None) -> None:
-    """Call what PyTorch has no samples of, and takes but tensors and numbers."""
+def run_lent(observations: Observations, only: str | None, jobs: int) -> None:
+    """Call what PyTorch has no samples of: as others are called that take the same, and with
+    simple tensors and numbers."""
+    lenders: dict[tuple[str, ...], list[Observed]] = defaultdict(list)
+    for _, own in sorted(observations.overloads.items()):
+        lenders[kinds_of(own.overload)].append(own)
+    tasks = []
     for key, schema in load().items():
         namespace, _, rest = key.partition(".")
         packet, _, name = rest.partition(".")
@@ -426,29 +662,47 @@ def run_simple(observations: Observations, only: str | None) -> None:
         )
         if overload is None or not observations.wanted(overload):
             continue
-        if overload.name() in observations.overloads:
+        if overload.name() in observations.overloads or "inplace" in schema.flags:
             continue
-        if only is not None and only not in overload.name() or "inplace" in schema.flags:
+        if only is not None and not re.search(only, overload.name()):
             continue
-        known = observations.overloads.setdefault(overload.name(), Observed(overload))
-        for sizes in ((), (3,), (2, 3), (2, 3, 4, 5)):
-            for number in (3, 2.5, True):
-                arguments = [simple(argument, sizes, number) for argument in schema.arguments]
-                if ... in arguments or len(arguments) != len(overload._schema.arguments):
-                    continue
-                call = Call(arguments)
-                seen = in_child(functools.partial(seen_of, observations, known, call))
-                if seen:
-                    known.calls.append(call)
-                    known.seen.update(seen)
+        calls = [
+            call
+            for round in itertools.zip_longest(
+                *(own.calls for own in lenders.get(kinds_of(overload), ()))
+            )
+            for call in round
+            if call is not None
+        ]
+        tasks.append((overload, functools.partial(lent_of, overload, schema, calls[:MOST_LENT])))
+    for _, found in in_children("operators without samples", tasks, jobs):
+        observations.merge(found)
 
 
-def seen_of(observations: Observations, own: Observed, call: Call) -> dict[str, Any]:
-    """What is known of an operator after one more call."""
-    return dict(own.seen) if attempt(observations, own.overload, call) else {}
+def kinds_of(overload: torch._ops.OpOverload) -> tuple[str, ...]:
+    return tuple(str(argument.real_type) for argument in overload._schema.arguments)
 
 
-def simple(argument: Argument, sizes: Sequence[int], number: Any) -> Any:
+def lent_of(overload: torch._ops.OpOverload, schema: Schema, calls: Sequence[Call]) -> Any:
+    """What an operator does with others' arguments, or with simple ones."""
+    observations = Observations()
+    until = time.process_time() + MOST_SECONDS
+    made = [*calls]
+    for sizes in ((), (3,), (2, 3), (2, 3, 4, 5)):
+        for number in (3, 2.5, True, 1):
+            for dtype in (torch.float32, torch.int64, torch.quint8, torch.qint8, torch.qint32):
+                arguments = [simple(each, sizes, number, dtype) for each in schema.arguments]
+                if ... not in arguments and len(arguments) == len(overload._schema.arguments):
+                    made.append(Call(arguments))
+    for call in made:
+        if time.process_time() > until:
+            break
+        if is_small(call):
+            attempt(observations, overload, call)
+    return observations.picklable({overload.name()})
+
+
+def simple(argument: Argument, sizes: Sequence[int], number: Any, dtype: torch.dtype) -> Any:
     """A value for an argument; ... for one of a type that this has none for."""
     if argument.default is not None:
         return argument.default_value
@@ -456,7 +710,15 @@ def simple(argument: Argument, sizes: Sequence[int], number: Any) -> Any:
     if kind == "Optional":
         return None
     if kind == "Tensor":
-        return torch.ones(sizes)
+        if dtype in (torch.quint8, torch.qint8, torch.qint32):
+            return torch.quantize_per_tensor(torch.ones(sizes), 0.1, 0, dtype)
+        return torch.ones(sizes, dtype=dtype)
+    if kind == "List" and argument.type.element.name in ("int", "SymInt"):
+        return [int(number)] * (argument.type.size or len(sizes))
+    if kind == "List" and argument.type.element.name == "Tensor":
+        return [torch.ones(sizes, dtype=torch.float32)] * 2
+    if kind == "ScalarType":
+        return dtype
     if kind in ("Scalar", "number"):
         return number
     if kind == "float":
@@ -466,18 +728,30 @@ def simple(argument: Argument, sizes: Sequence[int], number: Any) -> Any:
     return bool(number) if kind == "bool" else ...
 
 
-def run_sample(observations: Observations, info: Any, args: Sequence[Any], kwargs: Any) -> None:
+def run_sample(
+    observations: Observations,
+    function: Any,
+    names: Iterable[str],
+    args: Sequence[Any],
+    kwargs: Any,
+) -> None:
+    """Call a function that operators of aten are named as, and note what it calls."""
     try:
         with torch.no_grad(), Dispatched(observations), Called(observations):
-            result = info.op(*args, **kwargs)
+            function(*args, **kwargs)
+        if isinstance(function, torch.nn.Module):
+            # Some take shorter ways that are closed while Python's calls are noted.
+            with torch.no_grad(), Dispatched(observations):
+                function(*args, **kwargs)
     except REFUSALS:  # samples for other devices and other options
         return
-    note_packet(observations, info.aten_name, args, kwargs, result)
-    # Operators that consist of others are called by their own name as well.
-    overload = resolve(info.aten_name, args, kwargs)
-    call = in_order(overload, args, kwargs) if observations.wanted(overload) else None
-    if call is not None:
-        attempt(observations, overload, call)
+    for name in sorted(names):
+        # Operators that consist of others are called by their own name as well.
+        overload = resolve(f"aten::{name}", args, kwargs)
+        if observations.wanted(overload):
+            call = in_order(overload, args, kwargs)
+            if call is not None:
+                attempt(observations, overload, call)
 
 
 def attempt(observations: Observations, overload: torch._ops.OpOverload, call: Call) -> bool:
@@ -564,7 +838,8 @@ def mutants(call: Call, schema: Any) -> Iterator[Call]:
             for number in (3, 2.5, True, 1 + 1j):
                 yield replaced(call, index, None, number)
         elif "ScalarType" in kind:
-            for dtype in (torch.float64, torch.float16, torch.int64, torch.bool, None):
+            dtypes = (torch.float64, torch.float16, torch.int64, torch.bool, None)
+            for dtype in (*dtypes, torch.quint8, torch.qint8, torch.qint32):
                 yield replaced(call, index, None, dtype)
         elif isinstance(value, bool):
             yield replaced(call, index, None, not value)
@@ -630,14 +905,15 @@ def is_small(call: Call) -> bool:
     return product <= MOST_ELEMENTS
 
 
-def run_mutants(observations: Observations, only: str | None) -> None:
+def run_mutants(observations: Observations, only: str | None, jobs: int) -> None:
     observations.frozen = True
-    for number, (name, own) in enumerate(sorted(observations.overloads.items())):
-        if only is not None and only not in name:
-            continue
-        if number % 100 == 0:
-            print(f"  {number} of {len(observations.overloads)} operators", file=sys.stderr)
-        own.seen.update(in_child(functools.partial(mutants_of, observations, own)))
+    tasks = [
+        (own, functools.partial(mutants_of, observations, own))
+        for name, own in sorted(observations.overloads.items())
+        if only is None or re.search(only, name)
+    ]
+    for own, seen in in_children("operators", tasks, jobs):
+        own.seen.update(seen)
 
 
 def attempt_categories(observations: Observations, own: Observed) -> None:
@@ -646,16 +922,12 @@ def attempt_categories(observations: Observations, own: Observed) -> None:
             attempt(observations, own.overload, other)
 
 
-def categories_of(observations: Observations, own: Observed) -> dict[str, Any]:
-    known = set(own.seen)
-    attempt_categories(observations, own)
-    return {key: value for key, value in own.seen.items() if key not in known}
-
-
-def mutants_of(observations: Observations, own: Observed) -> dict[str, Any]:
+def mutants_of(
+    observations: Observations, own: Observed, until: float | None = None
+) -> dict[str, Any]:
     chooser = random.Random(SEED)
     known = set(own.seen)
-    until = time.monotonic() + MOST_SECONDS
+    until = until or time.process_time() + MOST_SECONDS
     attempt_categories(observations, own)
     calls = own.calls
     for _ in range(MUTATIONS):
@@ -667,7 +939,7 @@ def mutants_of(observations: Observations, own: Observed) -> dict[str, Any]:
                 continue
             chooser.shuffle(made)
             for other in made[:MOST_MUTANTS]:
-                if not is_small(other) or time.monotonic() > until:
+                if not is_small(other) or time.process_time() > until:
                     continue
                 if attempt(observations, own.overload, other):
                     accepted.append(other)
@@ -677,27 +949,84 @@ def mutants_of(observations: Observations, own: Observed) -> dict[str, Any]:
     return {key: value for key, value in own.seen.items() if key not in known}
 
 
-def in_child(function: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What a function gives that may crash: it runs in a process of its own, within limits.
+@dataclass
+class Child:
+    about: Any
+    process: int
+    reading: int
+    until: float
+    data: bytearray = field(default_factory=bytearray)
+    is_done: bool = False
+    result: Any = None
+
+
+def in_children(
+    what: str, tasks: Sequence[tuple[Any, Callable[[], Any]]], jobs: int
+) -> Iterator[tuple[Any, Any]]:
+    """What functions give that may crash, wait forever or take all memory: each runs in a process
+    of its own, within limits. Gives what each is about, and its result, in their order; those
+    that give none are left out.
 
     Kernels aren't safe from arguments that nobody passes.
     """
+    progress = Progress(what, len(tasks))
+    waiting = [*reversed(tasks)]
+    children: list[Child] = []
+    while waiting or children:
+        while waiting and sum(not child.is_done for child in children) < jobs:
+            children.append(start(*waiting.pop()))
+        running = {child.reading: child for child in children if not child.is_done}
+        ready, _, _ = select.select(list(running), [], [], 0.5)
+        for descriptor, child in running.items():
+            part = os.read(descriptor, 1 << 20) if descriptor in ready else b""
+            child.data += part
+            is_late = time.monotonic() > child.until
+            if part and not is_late or descriptor not in ready and not is_late:
+                continue
+            if is_late:
+                os.kill(child.process, signal.SIGKILL)
+            os.close(descriptor)
+            _, status = os.waitpid(child.process, 0)
+            child.is_done = True
+            progress.step()
+            if status == 0:
+                child.result = pickle.loads(bytes(child.data))
+            else:
+                progress.lost.append(name_of(child.about))
+            child.data.clear()
+        while children and children[0].is_done:
+            child = children.pop(0)
+            if child.result is not None:
+                yield child.about, child.result
+    progress.end()
+
+
+def name_of(about: Any) -> str:
+    if isinstance(about, Observed):
+        about = about.overload
+    return about if isinstance(about, str) else about.name()
+
+
+def start(about: Any, function: Callable[[], Any]) -> Child:
     reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
+    process = os.fork()
+    if process == 0:
         os.close(reading)
-        resource.setrlimit(resource.RLIMIT_CPU, (2 * MOST_SECONDS, 2 * MOST_SECONDS))
+        resource.setrlimit(resource.RLIMIT_CPU, (4 * MOST_SECONDS, 4 * MOST_SECONDS))
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        with os.fdopen(writing, "wb") as file:
-            pickle.dump(function(), file)
-        os._exit(0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        status = 1
+        try:
+            data = pickle.dumps(function())
+            with os.fdopen(writing, "wb") as file:
+                file.write(data)
+            status = 0
+        finally:
+            os._exit(status)
     os.close(writing)
-    with os.fdopen(reading, "rb") as file:
-        data = file.read()
-    _, status = os.waitpid(child, 0)
-    return cast("dict[str, Any]", pickle.loads(data)) if status == 0 else {}
+    return Child(about, process, reading, time.monotonic() + MOST_WAIT)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -709,6 +1038,21 @@ def bare(type: Type) -> Type:
     while type.name == "Optional":
         type = type.element
     return type
+
+
+@functools.cache
+def makers() -> dict[str, list[Schema]]:
+    """By class: the operators that make objects of it from tensors, those of fewest arguments
+    first."""
+    found: dict[str, list[Schema]] = defaultdict(list)
+    for schema in load().values():
+        kinds = [result.type.name for result in schema.results]
+        taken = [bare(argument.type).name for argument in schema.arguments[:1]]
+        if len(kinds) == 1 and kinds[0].startswith("__torch__.") and taken == ["Tensor"]:
+            found[kinds[0]].append(schema)
+    for schemas in found.values():
+        schemas.sort(key=lambda schema: len(schema.arguments))
+    return found
 
 
 class Candidates:
@@ -733,7 +1077,26 @@ class Candidates:
             if kind.name == "List" and kind.element.name in ("int", "SymInt")
         ]
         self.bools = [name for name, kind in kinds if kind.name == "bool"]
-        self.names = {name for name, _ in kinds}
+        self.texts = [name for name, kind in kinds if kind.name == "str"]
+        self.optional_lists = [
+            name
+            for name, kind in kinds
+            if kind.name == "List"
+            and kind.element.name == "Optional"
+            and bare(kind.element).name == "Tensor"
+        ]
+        # Arguments by their names; those that packed parameters are made of are parts of these.
+        self.names = {name: name for name, _ in kinds}
+        # Tensors, and those in short lists and in packed parameters.
+        self.parts = [f"part({name},{i})" for name in self.lists for i in (0, 1)]
+        for name, kind in kinds:
+            for maker in makers().get(kind.name, ()):
+                for index, argument in enumerate(maker.arguments):
+                    self.names.setdefault(argument.name, f"part({name},{index})")
+                    if argument.name != name and bare(argument.type).name == "Tensor":
+                        part = f"part({name},{index})"
+                        if part not in self.parts:
+                            self.parts.append(part)
 
     def of_dtype(self, is_varied: bool) -> Iterator[str]:
         """``is_varied``: operands of several dtypes were seen, so that a constant is one."""
@@ -741,6 +1104,7 @@ class Candidates:
         if is_varied:
             yield from constants
         bases = [f"of({name})" for name in (*self.tensors, *self.lists)]
+        bases += [f"of({name})" for name in self.parts if not name.endswith(",0)")]
         groups = [
             *((name,) for name in (*self.lists, *self.numbers)),
             *itertools.combinations((*self.tensors, *self.lists, *self.numbers), 2),
@@ -762,6 +1126,10 @@ class Candidates:
             yield f"real(default({base}))"
             yield f"complex({base})"
             yield f"complex(default({base}))"
+        for name in self.numbers:
+            yield f"number({name})"
+        for name in self.tensors:
+            yield f"stored(of({name}))"
         for name in self.dtypes:
             yield f"given({name})"
             for base in bases:
@@ -771,6 +1139,8 @@ class Candidates:
                 yield f"given({name},real({base}))"
             yield f"given({name},float32)"
             yield f"given({name},int64)"
+            for number in self.numbers:
+                yield f"given({name},number({number}))"
         if not self.tensors:
             yield from constants
 
@@ -786,7 +1156,7 @@ class Candidates:
 
     def of_sizes(self) -> Iterator[str]:
         yield "scalar"
-        for name in self.tensors:
+        for name in (*self.tensors, *self.parts):
             yield f"of({name})"
         groups = [
             *((name,) for name in self.lists),
@@ -824,7 +1194,19 @@ class Candidates:
                 for third in self.tensors[1:]:
                     if third != other:
                         yield f"product({name},{other},{third})"
+            for source in (*self.tensors[1:], *self.parts):
+                for place in (0, 1, -1):
+                    number = f"size({source},{place})"
+                    yield f"replace({name},-1,{number})"
+                    yield f"replace({name},1,{number})"
+                    for flag in self.bools:
+                        yield f"replace({name},-1,twice({number},{flag}))"
+            for indices in (*self.optional_lists, *self.lists):
+                yield f"index({name},{indices})"
             yield from self.of_windows()
+        for text in self.texts:
+            for operands in self.lists:
+                yield f"einsum({text},{operands})"
         for count in (1, 2, 3):
             if self.numbers[:count] and len(self.numbers) >= count:
                 yield f"count({','.join(self.numbers[:count])})"
@@ -838,15 +1220,25 @@ class Candidates:
     def of_windows(self) -> Iterator[str]:
         """Pooling and transposed convolutions, whose arguments have the same names everywhere."""
         own = [
-            *(name for name in ("self", "input") if name in self.names),
-            *(name for name in ("kernel_size", "stride", "padding") if name in self.names),
+            *(name for name in ("self", "input", "qx") if name in self.names),
+            *(
+                self.names[name]
+                for name in ("kernel_size", "stride", "padding")
+                if name in self.names
+            ),
         ]
-        dilation = "dilation" if "dilation" in self.names else "1"
+        dilation = self.names.get("dilation", "1")
         if len(own) == 4 and "ceil_mode" in self.names:
             yield f"pool({','.join((*own, dilation, 'ceil_mode'))})"
-        names = ("input", "weight", "stride", "padding", "output_padding", "groups", "dilation")
-        if self.names.issuperset(names):
-            yield f"transposed({','.join(names)})"
+        names = ("weight", "stride", "padding", "output_padding", "groups", "dilation")
+        if set(names) <= self.names.keys():
+            rest = ",".join(self.names[name] for name in names)
+            yield f"transposed({self.tensors[0]},{rest})"
+        windows = ("kernel_size", "dilation", "padding", "stride")
+        if set(windows) <= self.names.keys():
+            yield f"columns({self.tensors[0]},{','.join(self.names[name] for name in windows)})"
+        if {"output_size", "kernel_size"} <= self.names.keys():
+            yield f"image({self.tensors[0]},output_size,kernel_size)"
 
     def of_function(self, function: str, by_name: bool) -> Iterator[str]:
         parameters = FUNCTIONS[function]
@@ -857,7 +1249,10 @@ class Candidates:
             return
         choices: list[list[str]] = []
         for parameter in parameters:
-            same = next((own for own in SAME.get(parameter, (parameter,)) if own in self.names), "")
+            known = (own for own in SAME.get(parameter, (parameter,)) if own in self.names)
+            same = next((self.names[own] for own in known), "")
+            if not same and parameter in ("input", "self") and self.tensors:
+                same = self.tensors[0]
             choices.append([same] if same else ["None", "1", "0", "True", "False"])
         missing = sum(len(each) > 1 for each in choices)
         if missing > 2 or missing >= len(parameters) - 1 or len(parameters) < 2:
@@ -876,6 +1271,8 @@ SAME = {
     "out": ("output_size",),
     "sizes": ("size", "shape"),
     "dims": ("dim", "dims"),
+    "weight": ("weight", "W", "w"),
+    "bias": ("bias", "B", "b"),
     "tensor1": ("self",),
     "tensor2": ("other",),
 }
@@ -911,7 +1308,8 @@ def find_rule(
     short = [operands[i] for i in few], [expected[i] for i in few]
     best: tuple[str, int] | None = None
     for rule in candidates:
-        if not native.check_rule(rule, kind, which, schema, *short)[0]:
+        right, _, said = native.check_rule(rule, kind, which, schema, *short)
+        if not right or (said == 0 and not rule.startswith("rank(")):
             continue
         right, told, said = native.check_rule(rule, kind, which, schema, operands, expected)
         if not right:
@@ -991,6 +1389,19 @@ def rules_of(own: Observed, which: int, stated: str | None) -> tuple[str, str]:
     return dtype, rule
 
 
+def rules_of_all(own: Observed, stated: str | None) -> list[str]:
+    """An overload's rules, two for each result."""
+    found: list[str] = []
+    for which, result in enumerate(own.overload._schema.returns):
+        if str(result.type) == "List[Tensor]" and which == 0:
+            found += rules_of_list(own)
+        elif str(result.type) != "Tensor":
+            found += [NONE, NONE]
+        else:
+            found += rules_of(own, which, stated)
+    return found
+
+
 def dtypes_in(operands: Any) -> Any:
     if isinstance(operands, tuple):
         return operands[1]
@@ -1045,7 +1456,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--observed", type=Path, metavar="FILE", help="where calls are kept from run to run"
     )
-    parser.add_argument("--only", metavar="TEXT", help="operators whose names contain this")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time (default: 2)")
+    parser.add_argument(
+        "--only", metavar="REGEX", help="print the rules of operators whose names match alone"
+    )
     parser.add_argument(
         "--list", action="store_true", help="write nothing; print which operators have no rules"
     )
@@ -1061,36 +1475,28 @@ def main(argv: list[str] | None = None) -> int:
     observations = Observations()
     if arguments.observed is not None and arguments.observed.exists():
         observations.load(arguments.observed)
-        observations.frozen = True
-        for own in observations.overloads.values():
-            own.seen.update(in_child(functools.partial(categories_of, observations, own)))
     else:
-        run_samples(observations, arguments.only)
-        run_simple(observations, arguments.only)
-        run_mutants(observations, arguments.only)
+        run_samples(observations, arguments.jobs)
+        run_modules(observations, arguments.jobs)
+        run_lent(observations, arguments.only, arguments.jobs)
+        run_mutants(observations, arguments.only, arguments.jobs)
         if arguments.observed is not None:
             observations.save(arguments.observed)
     rules: dict[str, list[str]] = {}
-    counts: dict[str, int] = defaultdict(int)
-    for name, own in sorted(observations.overloads.items()):
-        found: list[str] = []
-        for which, result in enumerate(own.overload._schema.returns):
-            if str(result.type) == "List[Tensor]" and which == 0:
-                found += rules_of_list(own)
-            elif str(result.type) != "Tensor":
-                found += [NONE, NONE]
-            else:
-                found += rules_of(own, which, stated.get(name))
+    tasks = [
+        (own, functools.partial(rules_of_all, own, stated.get(name)))
+        for name, own in sorted(observations.overloads.items())
+        if arguments.only is None or re.search(arguments.only, name)
+    ]
+    for own, found in in_children("rules", tasks, arguments.jobs):
         if any(rule != NONE for rule in found):
-            rules[name] = found
-        for rule in found:
-            counts[rule.partition("(")[0]] += 1
+            rules[own.overload.name()] = found
     if arguments.only is not None:
         for name, found in rules.items():
             print(name, *found, len(observations.overloads[name].seen), sep="\t")
         return 0
     text, _ = summary_of(rules)
-    print(text, dict(counts), sep="\n")
+    print(text)
     part = arguments.output.with_name(arguments.output.name + ".part")
     header = HEADER.format(version=torch.__version__.partition("+")[0], summary=text)
     part.write_text(text_of(rules, header), encoding="utf-8")

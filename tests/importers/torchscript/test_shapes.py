@@ -296,6 +296,130 @@ def test_open_sizes_broadcast(left, right, expected):
     assert infer(schema, [(left, F32), (right, F32)])[0][0] == expected
 
 
+def sizes_by(
+    rule: str, overload: Any, operands: Sequence[Any], real: torch.Tensor
+) -> tuple[int, int]:
+    """Whether a rule tells some of a result's sizes, and all; none may be wrong."""
+    facts = [fact_of(operand) for operand in operands]
+    schema = str(overload._schema)
+    right, told, complete = native.check_rule(rule, "sizes", 0, schema, [facts], [list(real.shape)])
+    assert right
+    return told, complete
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij,jk", [(2, 3), (3, 4)]),
+        ("ba", [(2, 3)]),
+        ("bA,A", [(2, 3), (3,)]),
+        ("ii->i", [(3, 3)]),
+        ("ii", [(3, 3)]),
+        ("i,j->", [(3,), (4,)]),
+        ("...ij,...jk->...ik", [(5, 2, 3), (7, 1, 3, 4)]),
+        ("... i j, j -> i ...", [(6, 5, 2, 3), (3,)]),
+        ("...i,i", [(4, 3), (3,)]),
+        ("b...,b...->...", [(2, 3), (2, 5, 3)]),
+        ("ij,jk->ki", [(2, 1), (3, 4)]),
+        ("i...->...", [(3,)]),
+        ("bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+    ],
+)
+def test_equations_of_einsum_tell_sizes(equation, shapes):
+    tensors = [torch.ones(shape) for shape in shapes]
+    real = torch.einsum(equation, *tensors)
+    overload, rule = torch.ops.aten.einsum.default, "einsum(equation,tensors)"
+    assert sizes_by(rule, overload, [equation, tensors, None], real) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("equation", "operands", "expected"),
+    [
+        ("ij,jk->ik", [([-1, 3], F32), ([3, 5], F32)], (1, 0)),
+        ("ij,jk->ik", [([2, 3], F32), ([3, -1], F32)], (1, 0)),
+        ("ij,jk->ik", [([2, 3], F32), ([-1, 5], F32)], (1, 1)),
+        ("ij,jk->ik", [([2, 3], F32), ([4, 5], F32)], (0, 0)),
+        ("ij,jk->ik", [([2, 3], F32)], (0, 0)),
+        ("ij->ik", [([2, 3], F32)], (0, 0)),
+        ("ij", [(None, F32)], (0, 0)),
+        ("ij", [([2, 3, 4], F32)], (0, 0)),
+        ("i*->i", [([2, 3], F32)], (0, 0)),
+        ("i.j->i", [([2, 3], F32)], (0, 0)),
+        ("ij->i..", [([2, 3], F32)], (0, 0)),
+        (..., [([2, 3], F32)], (0, 0)),
+    ],
+)
+def test_einsum_of_what_is_open_or_wrong_tells_no_more_than_holds(equation, operands, expected):
+    schema = str(torch.ops.aten.einsum.default._schema)
+    found = native.check_rule(
+        "einsum(equation,tensors)", "sizes", 0, schema, [[equation, operands, None]], [[2, 5]]
+    )
+    assert found == (True, *expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "indices"),
+    [
+        ((4, 5, 6), [torch.zeros(2, 3, dtype=torch.int64)]),
+        ((4, 5, 6), [None, torch.zeros(2, 3, dtype=torch.int64)]),
+        ((4, 5, 6), [torch.zeros(2, 1, dtype=torch.int64), torch.zeros(3, dtype=torch.int64)]),
+        ((4, 5, 6, 7), [None, torch.zeros(2, dtype=torch.int64), torch.tensor(1)]),
+        ((4, 5, 6, 7), [torch.zeros(2, dtype=torch.int64), None, torch.tensor([1, 2])]),
+        ((4, 5, 6, 7), [None, torch.zeros(2, dtype=torch.int32), None, torch.tensor([[1], [2]])]),
+        ((4, 5), [torch.tensor(3)]),
+        ((4, 5), [torch.zeros(0, dtype=torch.int64)]),
+        ((4, 5, 6), [torch.ones(4, 5, dtype=torch.bool)]),
+        ((4, 5, 6), [None, torch.tensor([True, False, True, False, True])]),
+        ((4, 5, 6), [torch.ones(4, dtype=torch.bool), None, torch.tensor([1])]),
+        ((4, 5, 6), [torch.ones(4, dtype=torch.bool), torch.tensor([1, 2, 3, 4])]),
+    ],
+)
+def test_indexing_with_tensors_tells_sizes(shape, indices):
+    tensor = torch.ones(shape)
+    real = torch.ops.aten.index.Tensor(tensor, indices)
+    has_mask = any(index is not None and index.dtype == torch.bool for index in indices)
+    told, complete = sizes_by(
+        "index(self,indices)", torch.ops.aten.index.Tensor, [tensor, indices], real
+    )
+    # How many elements a mask has set isn't known, but where another index says it.
+    assert told == 1
+    assert complete or has_mask
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 9, 8), (3, 9, 8)])
+@pytest.mark.parametrize(
+    ("kernel", "dilation", "padding", "stride"),
+    [
+        ((2, 3), (1, 1), (0, 0), (1, 1)),
+        ((3, 3), (2, 1), (1, 2), (2, 3)),
+        ((1, 4), (1, 2), (3, 0), (4, 1)),
+    ],
+)
+def test_windows_as_columns_have_the_sizes_that_pytorch_gives(
+    shape, kernel, dilation, padding, stride
+):
+    image = torch.ones(shape)
+    options = [list(kernel), list(dilation), list(padding), list(stride)]
+    columns = torch.ops.aten.im2col(image, *options)
+    rule = "columns(self,kernel_size,dilation,padding,stride)"
+    assert sizes_by(rule, torch.ops.aten.im2col.default, [image, *options], columns) == (1, 1)
+    back = torch.ops.aten.col2im(columns, [9, 8], *options)
+    rule = "image(self,output_size,kernel_size)"
+    given = [columns, [9, 8], *options]
+    assert sizes_by(rule, torch.ops.aten.col2im.default, given, back) == (1, 1)
+
+
+@pytest.mark.parametrize("number", [3, 2.5, True, 1 + 2j])
+def test_tensors_of_numbers_have_the_numbers_dtype(number):
+    schema = torch.ops.prim.NumToTensor.Scalar._schema
+    real = torch.ops.prim.NumToTensor.Scalar(number)
+    found = native.check_rule(
+        "number(a)", "dtype", 0, str(schema), [[number]], [DTYPE_TO_INT[real.dtype]]
+    )
+    assert found == (True, 1, 1)
+
+
 def test_shape_functions_run_on_sizes_that_are_open():
     conv2d = (
         "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "

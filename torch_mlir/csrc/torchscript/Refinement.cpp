@@ -94,7 +94,9 @@ Fact Refinement::getFact(MlirValue value, unsigned depth) {
       MlirStringRef text = mlirStringAttrGetValue(attribute);
       return Fact::of(c10::IValue(std::string(text.data, text.length)));
     }
-    if (name == "torch.prim.ListConstruct" &&
+    // Objects of custom classes are what they were made of.
+    bool isObject = torchMlirTypeIsATorchNnModule(type) || torchMlirTypeIsATorchLinearParams(type);
+    if ((name == "torch.prim.ListConstruct" || (isObject && mlirOperationGetNumResults(maker) == 1)) &&
         mlirOperationGetNumOperands(maker) <= maxElements) {
       std::vector<Fact> elements;
       for (intptr_t i = 0; i < mlirOperationGetNumOperands(maker); ++i)

@@ -66,10 +66,54 @@ static const Fact &getUnknown() {
   return unknown;
 }
 
-/// What a rule's operand is: an argument of the operator, or a literal.
+/// A dimension of so many, counted from the front; empty where it's none.
+static std::optional<size_t> wrapDimension(int64_t dimension, size_t rank) {
+  auto count = static_cast<int64_t>(std::max<size_t>(rank, 1));
+  if (dimension < -count || dimension >= count)
+    return std::nullopt;
+  return static_cast<size_t>(dimension < 0 ? dimension + count : dimension);
+}
+
+static Fact getOperand(const ResultRule &rule, const FunctionSchema &schema,
+                       const std::vector<Fact> &operands);
+
+/// What is made of an operator's arguments.
+static Fact getMade(const ResultRule &rule, const FunctionSchema &schema,
+                    const std::vector<Fact> &operands) {
+  Fact of = getOperand(rule.operands[0], schema, operands);
+  if (rule.operands.size() != 2)
+    return getUnknown();
+  Fact which = getOperand(rule.operands[1], schema, operands);
+  if (rule.name == "part") {
+    if (of.kind != Fact::Kind::List || !which.isInt() || which.value.toInt() < 0 ||
+        which.value.toInt() >= static_cast<int64_t>(of.elements.size()))
+      return getUnknown();
+    return Fact(of.elements[static_cast<size_t>(which.value.toInt())]);
+  }
+  if (rule.name == "size") {
+    if (of.kind != Fact::Kind::Tensor || !of.tensor.sizes || !which.isInt())
+      return getUnknown();
+    const Shape &sizes = *of.tensor.sizes;
+    auto place = wrapDimension(which.value.toInt(), sizes.size());
+    if (!place || *place >= sizes.size() || sizes[*place] < 0)
+      return getUnknown();
+    return Fact::of(c10::IValue(sizes[*place]));
+  }
+  if (rule.name == "twice") {
+    if (!of.isInt() || which.kind != Fact::Kind::Value || !which.value.isBool() ||
+        std::abs(of.value.toInt()) > (int64_t(1) << 60))
+      return getUnknown();
+    return Fact::of(c10::IValue(of.value.toInt() * (which.value.toBool() ? 2 : 1)));
+  }
+  return getUnknown();
+}
+
+/// What a rule's operand is: an argument of the operator, a literal, or what is made of these.
 static Fact getOperand(const ResultRule &rule, const FunctionSchema &schema,
                        const std::vector<Fact> &operands) {
   const std::string &name = rule.name;
+  if (!rule.operands.empty())
+    return getMade(rule, schema, operands);
   if (name == "True" || name == "False")
     return Fact::of(c10::IValue(name == "True"));
   if (name == "None")
@@ -81,14 +125,6 @@ static Fact getOperand(const ResultRule &rule, const FunctionSchema &schema,
       return i < operands.size() ? operands[i] : getUnknown();
   }
   return getUnknown();
-}
-
-/// A dimension of so many, counted from the front; empty where it's none.
-static std::optional<size_t> wrapDimension(int64_t dimension, size_t rank) {
-  auto count = static_cast<int64_t>(std::max<size_t>(rank, 1));
-  if (dimension < -count || dimension >= count)
-    return std::nullopt;
-  return static_cast<size_t>(dimension < 0 ? dimension + count : dimension);
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,9 +287,17 @@ std::optional<ScalarType> Shapes::inferDtype(const ResultRule &rule, const Funct
       return inferDtype(rule.operands[1], schema, operands);
     return std::nullopt;
   }
+  if (name == "number") {
+    auto dtype = getNumberDtype(getOperand(rule.operands[0], schema, operands));
+    if (dtype == ScalarType::Float)
+      return ScalarType::Double;
+    return dtype == ScalarType::ComplexFloat ? ScalarType::ComplexDouble : dtype;
+  }
   auto dtype = inferDtype(rule.operands[0], schema, operands);
   if (!dtype)
     return std::nullopt;
+  if (name == "stored")
+    return c10::isQIntType(*dtype) ? std::make_optional(c10::toUnderlying(*dtype)) : std::nullopt;
   bool isIntegral = c10::isIntegralType(*dtype, /*includeBool=*/true);
   if (name == "default")
     return isIntegral ? ScalarType::Float : *dtype;
@@ -463,6 +507,187 @@ static std::optional<Shape> unflatten(const Shape &sizes, const Fact &dimension,
   return result;
 }
 
+/// How many windows there are along each of the last dimensions; -1 where it isn't known.
+static int64_t countWindows(const Shape &sizes, const std::vector<Fact> &facts) {
+  int64_t product = 1;
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t size = sizes[sizes.size() - 2 + i];
+    auto window = getNumber(facts[1], i), dilation = getNumber(facts[2], i);
+    auto padding = getNumber(facts[3], i), stride = getNumber(facts[4], i);
+    if (size < 0 || size > (int64_t(1) << 40) || !window || !dilation || !padding || !stride ||
+        *stride <= 0)
+      return -1;
+    int64_t left = size + 2 * *padding - *dilation * (*window - 1) - 1;
+    if (left < 0 || __builtin_mul_overflow(product, left / *stride + 1, &product))
+      return -1;
+  }
+  return product;
+}
+
+static int64_t getArea(const Fact &kernel) {
+  auto height = getNumber(kernel, 0), width = getNumber(kernel, 1);
+  return height && width && *height > 0 && *width > 0 ? *height * *width : -1;
+}
+
+/// What im2col gives: windows as columns.
+static std::optional<Shape> getColumns(Shape sizes, const std::vector<Fact> &facts) {
+  if (sizes.size() != 3 && sizes.size() != 4)
+    return std::nullopt;
+  int64_t windows = countWindows(sizes, facts), area = getArea(facts[1]);
+  sizes.resize(sizes.size() - 2);
+  if (area < 0 || sizes.back() < 0 || __builtin_mul_overflow(sizes.back(), area, &sizes.back()))
+    sizes.back() = -1;
+  sizes.push_back(windows);
+  return sizes;
+}
+
+/// What col2im gives: columns as windows of an image.
+static std::optional<Shape> getImage(Shape sizes, const Fact &size, const Fact &kernel) {
+  if (sizes.size() != 2 && sizes.size() != 3)
+    return std::nullopt;
+  int64_t area = getArea(kernel);
+  sizes.pop_back();
+  sizes.back() = sizes.back() >= 0 && area > 0 ? sizes.back() / area : -1;
+  for (size_t i = 0; i < 2; ++i) {
+    auto number = getNumber(size, i);
+    sizes.push_back(number && *number >= 0 ? *number : -1);
+  }
+  return sizes;
+}
+
+/// Indexing with tensors, with None where all of a dimension is taken.
+static std::optional<Shape> getIndexed(const Shape &sizes, const Fact &indices) {
+  if (indices.kind != Fact::Kind::List)
+    return std::nullopt;
+  // The dimensions of the tensor that are taken by indices, masks taking several.
+  std::vector<bool> isTaken;
+  std::vector<Fact> taking;
+  for (const Fact &index : indices.elements) {
+    if (index.isNone()) {
+      isTaken.push_back(false);
+      continue;
+    }
+    if (index.kind != Fact::Kind::Tensor || !index.tensor.sizes || !index.tensor.dtype)
+      return std::nullopt;
+    bool isMask =
+        *index.tensor.dtype == ScalarType::Bool || *index.tensor.dtype == ScalarType::Byte;
+    size_t count = isMask ? index.tensor.sizes->size() : 1;
+    // A mask without dimensions takes none, and adds one.
+    if (count == 0)
+      return std::nullopt;
+    isTaken.insert(isTaken.end(), count, true);
+    // How many elements a mask has set isn't known.
+    taking.push_back(isMask ? Fact::of(TensorFact{Shape{-1}, ScalarType::Long}) : index);
+  }
+  if (isTaken.size() > sizes.size() || taking.empty())
+    return std::nullopt;
+  isTaken.resize(sizes.size());
+  Shape common;
+  for (const Fact &index : taking) {
+    if (!broadcast(index, common))
+      return std::nullopt;
+  }
+  auto first = std::find(isTaken.begin(), isTaken.end(), true);
+  auto last = std::find(isTaken.rbegin(), isTaken.rend(), true).base();
+  bool isOneGroup = std::all_of(first, last, [](bool each) { return each; });
+  Shape result;
+  auto place = static_cast<size_t>(isOneGroup ? first - isTaken.begin() : 0);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (i == place)
+      result.insert(result.end(), common.begin(), common.end());
+    if (!isTaken[i])
+      result.push_back(sizes[i]);
+  }
+  return result;
+}
+
+/// What an equation of torch.einsum tells (ATen/native/Linear.cpp).
+static std::optional<Shape> getContracted(const Fact &equation, const Fact &list) {
+  if (equation.kind != Fact::Kind::Value || !equation.value.isString() ||
+      list.kind != Fact::Kind::List)
+    return std::nullopt;
+  std::string text = equation.value.toStringRef();
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  size_t arrow = text.find("->");
+  std::string left = text.substr(0, arrow);
+  std::map<char, int64_t> sizes;
+  std::map<char, unsigned> counts;
+  Shape ellipsis;
+  auto join = [](int64_t &size, int64_t other) {
+    if (size == 1 || (size < 0 && other != 1))
+      size = other;
+    return size == other || size < 0 || other < 0 || other == 1;
+  };
+  // A term's letters; those of the ellipsis, if any, are counted by what the rank leaves.
+  auto isTerm = [](const std::string &term) {
+    size_t dots = term.find("...");
+    std::string letters = term;
+    if (dots != term.npos)
+      letters.erase(dots, 3);
+    return std::all_of(letters.begin(), letters.end(), [](char each) {
+      return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z');
+    });
+  };
+  size_t start = 0;
+  for (const Fact &tensor : list.elements) {
+    if (start > left.size() || tensor.kind != Fact::Kind::Tensor || !tensor.tensor.sizes)
+      return std::nullopt;
+    size_t end = std::min(left.find(',', start), left.size());
+    std::string term = left.substr(start, end - start);
+    start = end + 1;
+    if (!isTerm(term))
+      return std::nullopt;
+    const Shape &own = *tensor.tensor.sizes;
+    size_t dots = term.find("...");
+    size_t letters = term.size() - (dots == term.npos ? 0 : 3);
+    if (letters > own.size() || (dots == term.npos && letters != own.size()))
+      return std::nullopt;
+    size_t more = own.size() - letters, at = 0;
+    for (size_t i = 0; i < term.size(); ++i) {
+      if (i == dots) {
+        Shape part(own.begin() + static_cast<int64_t>(at),
+                   own.begin() + static_cast<int64_t>(at + more));
+        if (!broadcast(Fact::of(TensorFact{part, std::nullopt}), ellipsis))
+          return std::nullopt;
+        at += more;
+        i += 2;
+        continue;
+      }
+      ++counts[term[i]];
+      auto [entry, isNew] = sizes.try_emplace(term[i], own[at]);
+      if (!isNew && !join(entry->second, own[at]))
+        return std::nullopt;
+      ++at;
+    }
+  }
+  if (start <= left.size())
+    return std::nullopt;
+  Shape result;
+  if (arrow == text.npos) {
+    // Letters that stand once, those with upper case first.
+    result = ellipsis;
+    for (auto [letter, count] : counts) {
+      if (count == 1)
+        result.push_back(sizes[letter]);
+    }
+    return result;
+  }
+  std::string right = text.substr(arrow + 2);
+  if (!isTerm(right))
+    return std::nullopt;
+  for (size_t i = 0; i < right.size(); ++i) {
+    if (right[i] == '.') {
+      result.insert(result.end(), ellipsis.begin(), ellipsis.end());
+      i += 2;
+    } else if (auto found = sizes.find(right[i]); found != sizes.end()) {
+      result.push_back(found->second);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return result;
+}
+
 std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
                                         const FunctionSchema &schema,
                                         const std::vector<Fact> &operands) {
@@ -493,6 +718,8 @@ std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
     return getList(facts[0]);
   if (name == "count")
     return countIntegers(facts);
+  if (name == "einsum" && facts.size() == 2)
+    return getContracted(facts[0], facts[1]);
   if (facts[0].kind != Fact::Kind::Tensor || !facts[0].tensor.sizes)
     return std::nullopt;
   Shape sizes = *facts[0].tensor.sizes;
@@ -576,6 +803,12 @@ std::optional<Shape> Shapes::inferSizes(const ResultRule &rule, size_t which,
     }
     return std::nullopt;
   }
+  if (name == "index")
+    return getIndexed(sizes, facts[1]);
+  if (name == "columns" && facts.size() > 4)
+    return getColumns(std::move(sizes), facts);
+  if (name == "image" && facts.size() > 2)
+    return getImage(std::move(sizes), facts[1], facts[2]);
   if (name == "transposed" && facts.size() > 6)
     return transposed(std::move(sizes), facts);
   if (name == "replace" && facts.size() > 2) {

@@ -22,6 +22,13 @@ namespace torch_mlir::torchscript {
 /// A rule as it is written: a name, and in parentheses what it is about.
 ///
 /// Arguments of the operator stand by their names, numbers, True, False and None for themselves.
+/// An object of a custom class is the list of what the operator took that made it. Of arguments
+/// are made:
+///
+///   part(x, i)       an element of a list
+///   size(x, dim)     a tensor's size
+///   twice(n, flag)   a number, doubled where the flag is set
+///
 /// The rules for dtypes:
 ///
 ///   of(x)            that of a tensor, or of a list's first
@@ -33,6 +40,8 @@ namespace torch_mlir::torchscript {
 ///   complex(R)       the dtype of complex numbers with such parts
 ///   given(x)         the one that an argument names
 ///   given(x, R)      and R where it is None
+///   number(x)        that of the tensor which holds a number
+///   stored(R)        that of the integers which quantized numbers are
 ///   float32, ...     always this one
 ///
 /// Those for sizes:
@@ -55,6 +64,11 @@ namespace torch_mlir::torchscript {
 ///                           as pooling gives; without a stride it's the kernel's size
 ///   transposed(x, weight, stride, padding, output padding, groups, dilation)
 ///                           as transposed convolutions give
+///   index(x, indices)       of elements that tensors in a list name, None naming all
+///   einsum(equation, x)     as an equation tells for a list of tensors
+///   columns(x, kernel, dilation, padding, stride)
+///                           of an image's windows as columns
+///   image(x, n, kernel)     and of the image that such columns are of
 ///   rank(x)                 as many as a tensor has
 ///   function(F, x, ...)     as PyTorch's shape function F tells
 ///
