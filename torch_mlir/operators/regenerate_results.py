@@ -791,6 +791,11 @@ def tensor_at(call: Call, index: int, place: int | None) -> torch.Tensor:
     return value if place is None else value[place]
 
 
+def cast_to(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of another dtype; quantized ones have none but their own."""
+    return tensor if tensor.is_quantized else tensor.to(dtype)
+
+
 def reshaped(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """Tensors of other shapes."""
     yield tensor.unsqueeze(0)
@@ -810,7 +815,7 @@ def mutants(call: Call, schema: Any) -> Iterator[Call]:
     for dtype in OTHER_DTYPES:
         everywhere = call
         for index, place in places:
-            other = tensor_at(call, index, place).to(dtype)
+            other = cast_to(tensor_at(call, index, place), dtype)
             everywhere = replaced(everywhere, index, place, other)
             yield replaced(call, index, place, other)
             if other.dim() and other.numel():
@@ -877,7 +882,7 @@ def categories(call: Call, schema: Any) -> Iterator[Call]:
     choices: list[list[tuple[int, int | None, Any]]] = []
     for index, place in places:
         tensor = tensor_at(call, index, place)
-        others = [tensor.to(dtype) for dtype in CATEGORIES]
+        others = [cast_to(tensor, dtype) for dtype in CATEGORIES]
         others += [each.reshape(-1)[0] for each in others if each.dim() and each.numel()]
         choices.append([(index, place, each) for each in others])
     for index in numbers:
@@ -1456,6 +1461,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--observed", type=Path, metavar="FILE", help="where calls are kept from run to run"
     )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; say whether the file would change"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time (default: 2)")
     parser.add_argument(
         "--only", metavar="REGEX", help="print the rules of operators whose names match alone"
@@ -1497,9 +1505,16 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     text, _ = summary_of(rules)
     print(text)
-    part = arguments.output.with_name(arguments.output.name + ".part")
     header = HEADER.format(version=torch.__version__.partition("+")[0], summary=text)
-    part.write_text(text_of(rules, header), encoding="utf-8")
+    written = text_of(rules, header)
+    if arguments.check:
+        before = parse(arguments.output.read_text(encoding="utf-8"), str(arguments.output))
+        for name in sorted(before.keys() | rules.keys()):
+            if before.get(name) != rules.get(name):
+                print(name, before.get(name), rules.get(name), sep="\t")
+        return int(before != rules)
+    part = arguments.output.with_name(arguments.output.name + ".part")
+    part.write_text(written, encoding="utf-8")
     os.replace(part, arguments.output)
     return 0
 
