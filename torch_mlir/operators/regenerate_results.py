@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import math
 import os
 import pickle
 import random
@@ -299,6 +300,9 @@ class Observations:
         objects = [each for each in tree_flatten(call.arguments)[0] if is_object(each)]
         if any(id(each) not in MADE for each in objects):
             return
+        # Of sparse tensors, which no archive is imported with, nothing is known.
+        if any(fact(leaf) is ... for leaf in leaves):
+            return
         given = [
             fact(each) if torch.is_tensor(each) or isinstance(each, (list, tuple)) else None
             for each in results
@@ -573,7 +577,8 @@ def quantised_of(samples: Iterator[Sample]) -> Any:
             call for call in own.calls if any(map(is_object, tree_flatten(call.arguments)[0]))
         ]
         if own.calls and time.process_time() < until:
-            own.seen.update(mutants_of(observations, own, until))
+            categories_of(observations, own)
+            mutants_of(observations, own, until)
     return observations.picklable()
 
 
@@ -710,9 +715,11 @@ def simple(argument: Argument, sizes: Sequence[int], number: Any, dtype: torch.d
     if kind == "Optional":
         return None
     if kind == "Tensor":
+        # Small enough for indices, and not all alike: what sizes depend on values shows.
+        values = (torch.arange(math.prod(sizes)) % 2).reshape(sizes)
         if dtype in (torch.quint8, torch.qint8, torch.qint32):
-            return torch.quantize_per_tensor(torch.ones(sizes), 0.1, 0, dtype)
-        return torch.ones(sizes, dtype=dtype)
+            return torch.quantize_per_tensor(values.float(), 0.1, 0, dtype)
+        return values.to(dtype)
     if kind == "List" and argument.type.element.name in ("int", "SymInt"):
         return [int(number)] * (argument.type.size or len(sizes))
     if kind == "List" and argument.type.element.name == "Tensor":
@@ -913,27 +920,32 @@ def is_small(call: Call) -> bool:
 def run_mutants(observations: Observations, only: str | None, jobs: int) -> None:
     observations.frozen = True
     tasks = [
-        (own, functools.partial(mutants_of, observations, own))
+        # A call that crashes takes what its process has seen with it.
+        (own, functools.partial(calls, observations, own))
         for name, own in sorted(observations.overloads.items())
         if only is None or re.search(only, name)
+        for calls in (categories_of, mutants_of)
     ]
     for own, seen in in_children("operators", tasks, jobs):
         own.seen.update(seen)
 
 
-def attempt_categories(observations: Observations, own: Observed) -> None:
+def categories_of(observations: Observations, own: Observed) -> dict[str, Any]:
+    """What an operator does with operands of other dtypes."""
+    known = set(own.seen)
     for call in own.calls[:MOST_CATEGORISED]:
         for other in itertools.islice(categories(call, own.overload._schema), MOST_CATEGORIES):
             attempt(observations, own.overload, other)
+    return {key: value for key, value in own.seen.items() if key not in known}
 
 
 def mutants_of(
     observations: Observations, own: Observed, until: float | None = None
 ) -> dict[str, Any]:
+    """What an operator does in calls that differ in something from those that were seen."""
     chooser = random.Random(SEED)
     known = set(own.seen)
     until = until or time.process_time() + MOST_SECONDS
-    attempt_categories(observations, own)
     calls = own.calls
     for _ in range(MUTATIONS):
         accepted = []
