@@ -507,7 +507,8 @@ static std::optional<Shape> unflatten(const Shape &sizes, const Fact &dimension,
   return result;
 }
 
-/// How many windows there are along each of the last dimensions; -1 where it isn't known.
+/// How many windows there are along each of the last dimensions; -1 where it isn't known. Numbers
+/// that no image has aren't multiplied.
 static int64_t countWindows(const Shape &sizes, const std::vector<Fact> &facts) {
   int64_t product = 1;
   for (size_t i = 0; i < 2; ++i) {
@@ -517,6 +518,10 @@ static int64_t countWindows(const Shape &sizes, const std::vector<Fact> &facts) 
     if (size < 0 || size > (int64_t(1) << 40) || !window || !dilation || !padding || !stride ||
         *stride <= 0)
       return -1;
+    for (int64_t number : {*window, *dilation, *padding}) {
+      if (number < 0 || number > (int64_t(1) << 30))
+        return -1;
+    }
     int64_t left = size + 2 * *padding - *dilation * (*window - 1) - 1;
     if (left < 0 || __builtin_mul_overflow(product, left / *stride + 1, &product))
       return -1;
@@ -526,7 +531,10 @@ static int64_t countWindows(const Shape &sizes, const std::vector<Fact> &facts) 
 
 static int64_t getArea(const Fact &kernel) {
   auto height = getNumber(kernel, 0), width = getNumber(kernel, 1);
-  return height && width && *height > 0 && *width > 0 ? *height * *width : -1;
+  int64_t area = 0;
+  bool isKnown = height && width && *height > 0 && *width > 0 &&
+                 !__builtin_mul_overflow(*height, *width, &area);
+  return isKnown ? area : -1;
 }
 
 /// What im2col gives: windows as columns.
