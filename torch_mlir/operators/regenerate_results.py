@@ -55,7 +55,9 @@ is explained in _results.py, the rules in csrc/torchscript/Shapes.h.
 
 SEED = 20
 # Samples of one entry of op_db with one dtype, and of those traced and differentiated.
-MOST_SAMPLES = 12
+MOST_SAMPLES = 16
+# Of as many those are chosen, evenly.
+MOST_OFFERED = 64
 MOST_TRACED = 5
 MOST_DERIVED = 5
 # Calls of others that an operator without samples is tried with.
@@ -99,7 +101,9 @@ LEAST_COMPLETE = {
     "count": 0.1,
     "repeat": 0.9,
     "function": 0.9,
+    "index": 0.5,
     "rank": 0.0,
+    "floats": 0.4,
 }
 # A shape function that PyTorch has for that operator.
 LEAST_COMPLETE_STATED = 0.2
@@ -436,10 +440,10 @@ def samples_of(info: Any) -> Any:
         # The first dtype has all samples: others differ in little but it.
         most = MOST_SAMPLES if number == 0 else MOST_TRACED
         try:
-            samples = [*itertools.islice(info.sample_inputs("cpu", dtype), most)]
+            samples = [*itertools.islice(info.sample_inputs("cpu", dtype), MOST_OFFERED)]
         except REFUSALS:  # some samples want what isn't installed
             continue
-        for index, sample in enumerate(samples):
+        for index, sample in enumerate(evenly(samples, most)):
             if time.process_time() > until:
                 break
             args = (sample.input, *sample.args)
@@ -449,6 +453,12 @@ def samples_of(info: Any) -> Any:
             if index < MOST_DERIVED and number == 0 and dtype.is_floating_point:
                 run_derived(observations, info, args, sample.kwargs)
     return observations.picklable()
+
+
+def evenly(samples: Sequence[Any], most: int) -> Iterator[Any]:
+    """At most so many, from the first on."""
+    step = max(1, -(-len(samples) // most))
+    return itertools.islice(samples, 0, None, step)
 
 
 def run_derived(observations: Observations, info: Any, args: Sequence[Any], kwargs: Any) -> None:
@@ -1160,6 +1170,8 @@ class Candidates:
                 yield f"given({name},number({number}))"
         if not self.tensors:
             yield from constants
+        for base in bases:
+            yield f"floats({base})"
 
     def of_parts(self) -> Iterator[str]:
         for name in self.tensors[:1]:
@@ -1211,6 +1223,7 @@ class Candidates:
                 for third in self.tensors[1:]:
                     if third != other:
                         yield f"product({name},{other},{third})"
+                        yield f"product({other},{third})"
             for source in (*self.tensors[1:], *self.parts):
                 for place in (0, 1, -1):
                     number = f"size({source},{place})"
@@ -1331,8 +1344,9 @@ def find_rule(
         right, told, said = native.check_rule(rule, kind, which, schema, operands, expected)
         if not right:
             continue
+        least = LEAST_COMPLETE.get(rule.partition("(")[0], 1.0)
         if kind == "dtype":
-            if said == len(observed):
+            if said >= least * len(observed):
                 return rule, said
             continue
         # Ranks tell nothing of sizes, so that they have to be told always.
@@ -1342,7 +1356,6 @@ def find_rule(
             if said == len(observed):
                 return rule, said
             continue
-        least = LEAST_COMPLETE.get(rule.partition("(")[0], 1.0)
         if stated is not None and rule.startswith(f"function({stated},"):
             least = LEAST_COMPLETE_STATED
         if said >= least * len(observed) and (best is None or said > best[1]):

@@ -301,6 +301,8 @@ std::optional<ScalarType> Shapes::inferDtype(const ResultRule &rule, const Funct
   bool isIntegral = c10::isIntegralType(*dtype, /*includeBool=*/true);
   if (name == "default")
     return isIntegral ? ScalarType::Float : *dtype;
+  if (name == "floats")
+    return c10::isFloatingType(*dtype) || c10::isComplexType(*dtype) ? dtype : std::nullopt;
   if (name == "truth")
     return *dtype == ScalarType::Byte ? ScalarType::Byte : ScalarType::Bool;
   if (name == "wide")

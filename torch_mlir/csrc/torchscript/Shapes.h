@@ -35,6 +35,7 @@ namespace torch_mlir::torchscript {
 ///   promote(x, ...)  what tensors, lists of tensors and numbers promote to
 ///   default(R)       float32 where R gives integers or bools
 ///   wide(R)          int64 where R gives integers or bools
+///   floats(R)        R where that is no integer and no bool
 ///   truth(R)         bool but where R gives uint8
 ///   real(R)          the parts' dtype where R gives complex numbers
 ///   complex(R)       the dtype of complex numbers with such parts
