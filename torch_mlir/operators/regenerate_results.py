@@ -101,6 +101,7 @@ LEAST_COMPLETE = {
     "count": 0.1,
     "repeat": 0.9,
     "function": 0.9,
+    "product": 0.9,
     "index": 0.5,
     "rank": 0.0,
     "floats": 0.4,
@@ -269,6 +270,13 @@ class Observations:
             pickle.dump({name: own.seen for name, own in self.overloads.items()}, file)
 
     def load(self, path: Path) -> None:
+        # What these import registers operators, which were seen.
+        from torch.testing._internal import (  # noqa: F401
+            common_methods_invocations,
+            common_modules,
+            common_quantization,
+        )
+
         with path.open("rb") as file:
             for name, seen in pickle.load(file).items():
                 self.overloads[name] = Observed(overload_named(name), seen=seen)
@@ -1412,7 +1420,8 @@ def rules_of(own: Observed, which: int, stated: str | None) -> tuple[str, str]:
     found = find_rule(candidates.of_sizes(), "sizes", which, text, sizes, stated)
     rule = NONE if found is None else found[0]
     different = {repr(result) for _, result in sizes}
-    if rule != "scalar" and len(different) < 4:
+    # An operand's own sizes are the simplest that there are.
+    if rule != "scalar" and len(different) < (2 if rule.startswith("of(") else 4):
         rule = NONE
     if rule == "scalar" and candidates.tensors and len({repr(ranks_in(o)) for o, _ in sizes}) < 3:
         rule = NONE

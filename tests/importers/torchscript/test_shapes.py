@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -182,6 +183,33 @@ def test_models_have_the_types_that_pytorch_gives(module, described, expected, e
     for example in examples:
         with torch.no_grad():
             torch.testing.assert_close(program.function("forward")(example), module(example))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"bidirectional": True},
+        {"batch_first": True, "num_layers": 2},
+        {"batch_first": True, "bidirectional": True, "num_layers": 2, "bias": False},
+        {"proj_size": 2, "bidirectional": True},
+    ],
+)
+def test_recurrent_networks_have_the_types_that_pytorch_gives(kind, options):
+    if "proj_size" in options and kind != "LSTM":
+        pytest.skip("LSTMs alone have projections")
+    module = getattr(torch.nn, kind)(4, 3, **options).eval()
+    example = torch.ones(2, 5, 4)
+    with torch.no_grad():
+        output, hidden = module(example)
+        archive = io.BytesIO()
+        torch.jit.save(torch.jit.trace(module, example), archive)
+    tensors = [output, *(hidden if isinstance(hidden, tuple) else [hidden])]
+    expected = [f"!torch.vtensor<[{','.join(map(str, each.shape))}],f32>" for each in tensors]
+    types = ",".join(result_types(imported(archive.getvalue(), ["2x5x4xf32"])))
+    found = re.findall(r"!torch\.vtensor<[^>]*>", types)
+    assert found == expected
 
 
 def test_what_stays_unknown_in_a_transformer_is_named_with_its_line():

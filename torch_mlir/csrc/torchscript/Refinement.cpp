@@ -94,6 +94,13 @@ Fact Refinement::getFact(MlirValue value, unsigned depth) {
       MlirStringRef text = mlirStringAttrGetValue(attribute);
       return Fact::of(c10::IValue(std::string(text.data, text.length)));
     }
+    // Traces make a tensor of every size that they compute with.
+    if (name == "torch.aten.Int.Tensor" && mlirValueIsAOpResult(mlirOperationGetOperand(maker, 0))) {
+      MlirOperation number = mlirOpResultGetOwner(mlirOperationGetOperand(maker, 0));
+      if (getName(number) == "torch.prim.NumToTensor.Scalar" &&
+          torchMlirTypeIsATorchInt(mlirValueGetType(mlirOperationGetOperand(number, 0))))
+        return getFact(mlirOperationGetOperand(number, 0), depth + 1);
+    }
     // Objects of custom classes are what they were made of.
     bool isObject = torchMlirTypeIsATorchNnModule(type) || torchMlirTypeIsATorchLinearParams(type);
     if ((name == "torch.prim.ListConstruct" || (isObject && mlirOperationGetNumResults(maker) == 1)) &&
