@@ -9,6 +9,7 @@
 #include "lazy/Functional.h"
 #include "lazy/OperatorNode.h"
 #include "torchscript/Builder.h"
+#include "torchscript/Versions.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -357,6 +358,29 @@ bool isInDialect(MlirContext context, const FunctionSchema &schema) {
              context, torchscript::wrap(name.substr(0, name.size() - suffix.size()) + overload));
 }
 
+/// PyTorch's own kernel makes a node that writes the running statistics while it runs, of which
+/// nobody that reads them knows. Here they are results, which take their place.
+void runBatchNorm(const c10::OperatorHandle &op, Stack *stack) {
+  constexpr size_t count = 8, meanAt = 3, varianceAt = 4, trainingAt = 5, newMeanAt = 3;
+  static const auto functional = c10::Dispatcher::singleton().findSchemaOrThrow(
+      "aten::_native_batch_norm_legit_functional", "");
+  auto given = torch::jit::last(*stack, count);
+  auto isGiven = [&](size_t at) { return given[at].isTensor() && given[at].toTensor().defined(); };
+  if (!given[trainingAt].toBool() || !isGiven(meanAt) || !isGiven(varianceAt))
+    return runFunctional(op, stack);
+  const at::Tensor statistics[] = {given[meanAt].toTensor(), given[varianceAt].toTensor()};
+  runFunctional(functional, stack);
+  for (size_t i = 0; i < 2; ++i) {
+    LazyTensorPtr made =
+        torch::lazy::TryGetLtcTensor(torch::jit::peek(*stack, newMeanAt + i, 5).toTensor());
+    LazyTensorPtr before = torch::lazy::TryGetLtcTensor(statistics[i]);
+    TORCH_CHECK(made && before, op.schema().operator_name(),
+                ": the running statistics are no lazy tensors, but the input is");
+    before->SetInPlaceIrValue(made->GetIrValue());
+  }
+  torch::jit::drop(*stack, 2);
+}
+
 std::vector<std::string> &names() {
   static auto *all = new std::vector<std::string>();
   return *all;
@@ -392,6 +416,9 @@ void registerKernels() {
       names().push_back(toString(name));
     }
     std::sort(names().begin(), names().end());
+    // PyTorch tells whoever replaces a kernel of another.
+    torchscript::IgnoredWarnings ignored;
+    library->impl("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&runBatchNorm>());
   });
 }
 

@@ -45,9 +45,6 @@ std::string getPlace(const Node *node) {
 void annotate(torch::jit::Value *value, const torch::lazy::Shape &shape) {
   if (!value->type()->cast<c10::TensorType>())
     return; // a number that is a parameter
-  // Operators may give nothing where nobody looks, as batch norm does when it evaluates.
-  if (!value->hasUses() && value->node()->outputs().size() > 1)
-    return;
   value->setType(c10::TensorType::createContiguous(shape.scalar_type(), c10::Device(c10::kCPU),
                                                    shape.sizes()));
 }
