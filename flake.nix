@@ -50,6 +50,15 @@
         inherit (wheels) auditEnv platform;
       };
 
+      checkRows = import ./pkgs/checks/rows.nix {
+        inherit
+          toolchain
+          python
+          matrix
+          torch
+          wheels
+          ;
+      };
       checks = {
         hermetic = import ./pkgs/checks/hermetic { inherit toolchain; };
         smoke = import ./pkgs/checks/smoke {
@@ -81,23 +90,9 @@
           inherit toolchain python wheels;
         };
         lazy = import ./pkgs/checks/lazy.nix {
-          inherit
-            toolchain
-            python
-            matrix
-            torch
-            wheels
-            ;
+          inherit toolchain python checkRows;
         };
-        archives = import ./pkgs/checks/archives.nix {
-          inherit
-            toolchain
-            python
-            matrix
-            torch
-            wheels
-            ;
-        };
+        archives = import ./pkgs/checks/archives.nix { inherit checkRows; };
         lock = import ./pkgs/checks/lock.nix { inherit toolchain lock; };
       };
 

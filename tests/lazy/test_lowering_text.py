@@ -14,6 +14,13 @@ torch = pytest.importorskip("torch")
 SIZES = (2, 3)
 
 
+def check(backend: Any, actual: Any, expected: Any) -> None:
+    """Values where there are some, else their shape and dtype."""
+    if not backend.computes:
+        actual, expected = torch.zeros_like(actual), torch.zeros_like(expected)
+    torch.testing.assert_close(actual, expected)
+
+
 def operations(text: str) -> list[str]:
     """The operations of a module that compute tensors, in order."""
     found = re.findall(r"= torch\.(aten\.\S+) .*-> !torch\.vtensor", text)
@@ -33,7 +40,7 @@ def operations(text: str) -> list[str]:
         (lambda x, y: x.unsqueeze(0), ["aten.unsqueeze"]),
         (lambda x, y: x.expand(4, 2, 3), ["aten.expand"]),
         (lambda x, y: x[0], ["aten.select.int"]),
-        (lambda x, y: x[:, 1:], ["aten.slice.Tensor"]),
+        (lambda x, y: x[1:], ["aten.slice.Tensor"]),
         (lambda x, y: x.relu(), ["aten.relu"]),
         (lambda x, y: x.tanh(), ["aten.tanh"]),
         (lambda x, y: x.softmax(1), ["aten._softmax"]),
@@ -49,8 +56,7 @@ def test_an_operator_is_its_operation(
     backend: Any, compute: Callable[..., Any], expected: list[str]
 ) -> None:
     x, y = torch.randn(SIZES), torch.randn(SIZES)
-    actual = compute(x.to("lazy"), y.to("lazy")).cpu()
-    torch.testing.assert_close(actual, compute(x, y))
+    check(backend, compute(x.to("lazy"), y.to("lazy")).cpu(), compute(x, y))
     (text,) = backend.modules
     assert operations(text) == expected
     assert "torch.operator" not in text
@@ -65,12 +71,12 @@ def test_a_result_that_a_mask_leaves_out_is_none(backend: Any) -> None:
     convolution.zero_grad()
     moved = convolution.to("lazy")
     moved(images.to("lazy")).sum().backward()
-    torch.testing.assert_close(moved.weight.grad.cpu(), expected)
+    check(backend, moved.weight.grad.cpu(), expected)
     results = re.search(r"convolution_backward .* -> (.*)", backend.modules[-1])
     assert results is not None
     assert results[1].startswith("!torch.none, !torch.vtensor")
 
 
 def test_an_operator_that_writes_is_the_one_that_gives(backend: Any) -> None:
-    assert torch.arange(2, 9, 3, device="lazy").cpu().tolist() == [2, 5, 8]
+    check(backend, torch.arange(2, 9, 3, device="lazy").cpu(), torch.tensor([2, 5, 8]))
     assert "torch.aten.arange.start_step" in backend.modules[-1]

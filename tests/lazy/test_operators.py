@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 lazy = pytest.importorskip("torch_mlir.lazy")
 
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_map
 
 from torch_mlir.lazy.reference import ReferenceBackend
 
@@ -59,7 +59,7 @@ def samples_of(operator: Any) -> list[Any]:
     dtype = torch.float32 if torch.float32 in supported else min(supported, key=str)
     found: list[Any] = []
     for sample in operator.sample_inputs("cpu", dtype):
-        leaves = tree_leaves((sample.input, sample.args, sample.kwargs))
+        leaves, _ = tree_flatten((sample.input, sample.args, sample.kwargs))
         if all(each.layout == torch.strided for each in leaves if isinstance(each, torch.Tensor)):
             found.append(sample)
         if len(found) == SAMPLES:

@@ -7,6 +7,7 @@
 
 #include "lazy/Computation.h"
 #include "lazy/Functional.h"
+#include "lazy/MetaKernels.h"
 #include "lazy/OperatorNode.h"
 #include "torchscript/Builder.h"
 #include "torchscript/Versions.h"
@@ -143,12 +144,8 @@ std::optional<Stack> inferResults(const c10::OperatorHandle &op, at::ArrayRef<IV
       return made;
     }));
   }
-  try {
-    op.callBoxed(&meta);
-  } catch (const std::exception &) {
-    // Whether there is no such kernel or the arguments are wrong, the CPU's tells.
+  if (!runMetaKernel(op, meta))
     return std::nullopt;
-  }
   return meta;
 }
 

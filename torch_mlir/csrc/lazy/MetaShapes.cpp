@@ -6,6 +6,8 @@
 
 #include "torchscript/Shapes.h"
 
+#include "lazy/MetaKernels.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -79,12 +81,8 @@ std::optional<torch::jit::Stack> run(const FunctionSchema &schema,
     if (!toMeta(operands[i], schema.arguments()[i].type(), stack[i]))
       return std::nullopt;
   at::AutoDispatchBelowADInplaceOrView below;
-  try {
-    op->callBoxed(&stack);
-  } catch (const std::exception &) {
-    // The operation then has the type that is least known.
-    return std::nullopt;
-  }
+  if (!lazy::runMetaKernel(*op, stack))
+    return std::nullopt; // the operation then has the type that is least known
   return stack;
 }
 
