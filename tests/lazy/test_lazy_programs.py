@@ -161,10 +161,14 @@ def test_resnet_block_trains_its_batch_norms():
 
 @pytest.fixture
 def transformers():
-    """The package, where it takes the PyTorch that is installed."""
+    """The package, where its models load with the PyTorch that is installed."""
     package = pytest.importorskip("transformers")
     if not package.utils.is_torch_available():
         pytest.skip(f"transformers {package.__version__} takes newer PyTorch alone")
+    try:
+        _ = package.BertModel, package.GPT2LMHeadModel
+    except ImportError as problem:
+        pytest.skip(f"transformers {package.__version__} doesn't load: {problem}")
     return package
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,25 @@ def call(operator: Any, sample: Any, device: str) -> Any:
     return fetch(operator(given, *arguments, **keywords))
 
 
+def samples_with_numpy(operator: Any, dtype: Any) -> Iterator[Any]:
+    try:
+        yield from operator.sample_inputs("cpu", dtype)
+    except RuntimeError as problem:
+        if str(problem) != "Numpy is not available":
+            raise
+        pytest.skip("PyTorch makes the samples with NumPy, and knows another one")
+
+
 def samples_of(operator: Any) -> list[Any]:
-    """A few samples, of dense tensors: lazy ones are nothing else."""
+    """A few samples, of dense tensors: lazy ones are nothing else.
+
+    Raises:
+        pytest.skip.Exception: they are made with a NumPy that PyTorch doesn't know.
+    """
     supported = operator.supported_dtypes("cpu")
     dtype = torch.float32 if torch.float32 in supported else min(supported, key=str)
     found: list[Any] = []
-    for sample in operator.sample_inputs("cpu", dtype):
+    for sample in samples_with_numpy(operator, dtype):
         leaves, _ = tree_flatten((sample.input, sample.args, sample.kwargs))
         if all(each.layout == torch.strided for each in leaves if isinstance(each, torch.Tensor)):
             found.append(sample)
