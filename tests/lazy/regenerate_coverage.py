@@ -67,10 +67,11 @@ def count_operators() -> dict[str, int]:
 
 
 def run_samples(names: list[str], report: TextIO) -> None:
-    """Runs the samples of operators, and writes a line of JSON before and after each.
+    """Runs the samples of operators, and writes a line of JSON before each operator, and before and
+    after each sample.
 
-    A line is `[operator, number of the sample, outcome, message]`; the outcome before it is
-    "failed".
+    A line is `[operator, number of the sample, outcome, message]`; the outcome before a sample is
+    "failed", that before an operator "begun".
     """
     from test_operators import call, describe, has_values, name_of, samples_of
     from torch.testing._internal.common_methods_invocations import op_db
@@ -83,6 +84,7 @@ def run_samples(names: list[str], report: TextIO) -> None:
     with lazy.register(ReferenceBackend()):
         for name in names:
             operator = operators[name]
+            tell(name, 0, "begun", "")
             faulthandler.dump_traceback_later(SECONDS, exit=True)
             try:
                 samples = samples_of(operator)
@@ -125,11 +127,13 @@ def outcomes(names: list[str]) -> Iterator[tuple[str, int, str, str]]:
             for line in lines:
                 name, number, outcome, message = json.loads(line)
                 last = name
-                yield name, number, outcome, message
+                if outcome != "begun":
+                    yield name, number, outcome, message
         if process.returncode == 0:
             return
         if last not in left:
             raise SystemExit(f"the samples don't run: exit code {process.returncode}")
+        print(f"{last}: the process ends, exit code {process.returncode}", file=sys.stderr)
         left = left[left.index(last) + 1 :]
 
 
