@@ -636,6 +636,21 @@ def test_random_numbers_follow_from_the_seed(name):
     torch.testing.assert_close(same[0], RANDOM[name]("cpu"))
 
 
+def test_gradients_know_the_noise_that_was_drawn():
+    values = torch.linspace(-2, 2, 12)
+
+    def run(device):
+        x = values.clone().to(device).requires_grad_()
+        y = F.rrelu(x, training=True)
+        y.sum().backward()
+        if device == "lazy":
+            torch._lazy.mark_step()
+        return [y, x.grad]
+
+    y, gradient = check(run)
+    torch.testing.assert_close(gradient * values, y)
+
+
 def test_two_random_tensors_of_one_graph_differ():
     x, y = torch.rand(8, device="lazy"), torch.rand(8, device="lazy")
     torch._lazy.mark_step()

@@ -10,6 +10,7 @@
 #include "lazy/MetaKernels.h"
 #include "lazy/OperatorNode.h"
 #include "torchscript/Builder.h"
+#include "torchscript/Schemas.h"
 #include "torchscript/Versions.h"
 
 #include <ATen/ATen.h>
@@ -28,6 +29,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace torch_mlir::lazy {
 
@@ -103,23 +106,51 @@ std::optional<BackendDevice> findDevice(at::ArrayRef<IValue> arguments) {
   return device;
 }
 
+/// For each argument whether an operator writes to it though its schema doesn't tell, as a later
+/// release's does.
+std::vector<bool> findHiddenWrites(const FunctionSchema &schema) {
+  const auto &arguments = schema.arguments();
+  std::vector<bool> isWritten(arguments.size());
+  for (const FunctionSchema *later : torchscript::laterSchemas(schema))
+    for (size_t i = 0; i < arguments.size() && arguments.size() == later->arguments().size(); ++i)
+      if (const auto *alias = later->arguments()[i].alias_info(); alias && alias->isWrite())
+        isWritten[i] = isWritten[i] || !arguments[i].alias_info();
+  return isWritten;
+}
+
+bool hasHiddenWrites(const FunctionSchema &schema) {
+  std::vector<bool> isWritten = findHiddenWrites(schema);
+  return std::find(isWritten.begin(), isWritten.end(), true) != isWritten.end();
+}
+
 /// Runs an operator on the CPU.
 void fallBack(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &device) {
   const FunctionSchema &schema = op.schema();
   countFallback(schema);
   size_t count = schema.arguments().size();
   Stack moved;
-  for (const IValue &argument : torch::jit::last(*stack, count)) {
+  std::vector<bool> isWritten = findHiddenWrites(schema);
+  std::vector<std::pair<LazyTensorPtr, at::Tensor>> written;
+  for (size_t i = 0; i < count; ++i) {
+    const IValue &argument = torch::jit::peek(*stack, i, count);
     if (argument.isDevice() && argument.toDevice().is_lazy()) {
       moved.emplace_back(c10::Device(c10::kCPU));
       continue;
     }
-    moved.push_back(mapTensors(argument, [](const at::Tensor &tensor) {
+    moved.push_back(mapTensors(argument, [&](const at::Tensor &tensor) {
       LazyTensorPtr lazy = torch::lazy::TryGetLtcTensor(tensor);
-      return lazy ? lazy->ToTensor(/*detached=*/false) : tensor;
+      if (!lazy)
+        return tensor;
+      if (!isWritten[i])
+        return lazy->ToTensor(/*detached=*/false);
+      // Others may hold the same memory.
+      written.emplace_back(lazy, lazy->ToTensor(/*detached=*/false).clone());
+      return written.back().second;
     }));
   }
   op.callBoxed(&moved);
+  for (const auto &[lazy, tensor] : written)
+    lazy->UpdateFromTensor(tensor, /*sync=*/false);
   torch::jit::drop(*stack, count);
   c10::Device target = torch::lazy::backendDeviceToAtenDevice(device);
   for (const IValue &result : moved)
@@ -276,6 +307,15 @@ void runFunctional(const c10::OperatorHandle &op, Stack *stack) {
     fallBack(op, stack, *device);
 }
 
+/// For operators that no node can be of.
+void runOnHost(const c10::OperatorHandle &op, Stack *stack) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  c10::impl::ExcludeDispatchKeyGuard functional(c10::DispatchKey::Functionalize);
+  auto device = findDevice(torch::jit::last(*stack, op.schema().arguments().size()));
+  TORCH_CHECK(device, op.schema().operator_name(), ": no argument tells the lazy device");
+  fallBack(op, stack, *device);
+}
+
 bool isComposed(const c10::OperatorHandle &op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
@@ -404,6 +444,10 @@ void registerKernels() {
       bool isAlias = std::any_of(schema.returns().begin(), schema.returns().end(),
                                  [](const auto &each) { return each.alias_info(); });
       std::string own = toString(name).substr(6);
+      if (!schema.is_mutable() && hasHiddenWrites(schema)) {
+        library->impl(own.c_str(), torch::CppFunction::makeFromBoxedFunction<&runOnHost>());
+        continue; // it runs on the CPU
+      }
       if (!schema.is_mutable() && !isAlias && isInDialect(context->get(), schema))
         library->impl(own.c_str(), torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
       else if (countOutputs(schema) && findFunctional(schema, /*mayTakeOptions=*/false))

@@ -90,6 +90,10 @@ torch::lazy::TSOpVector OperatorNode::Lower(std::shared_ptr<torch::jit::GraphFun
     switch (argument.kind) {
     case OperatorArgument::Kind::Constant:
       inputs.push_back(graph.insertConstant(argument.constant));
+      // None alone would do for other overloads too, of which TorchScript takes the first.
+      if (argument.constant.isNone() &&
+          schema.arguments()[i].type()->kind() == c10::TypeKind::OptionalType)
+        inputs.back()->setType(schema.arguments()[i].type());
       break;
     case OperatorArgument::Kind::Tensor:
       inputs.push_back(getOperand(argument.operands.at(0)));
