@@ -408,6 +408,8 @@ def test_iree_computes_what_eager_does():
         y = x.to("lazy")
         y[1:3] += 2.5
         assert y.sum().item() == pytest.approx(x.sum().item() + 20)
+        for power in (2, 3, 2.0, -1):
+            torch.testing.assert_close((x.to("lazy") ** power).cpu(), x**power)
 
 
 @pytest.mark.iree
@@ -424,8 +426,7 @@ def test_iree_trains():
         optimiser = torch.optim.SGD(net.parameters(), 0.1)
         for _ in range(4):
             optimiser.zero_grad()
-            y = net(x.to(device))
-            loss = (y * y).mean()
+            loss = net(x.to(device)).square().mean()
             loss.backward()
             optimiser.step()
             losses.append(loss.item())

@@ -30,4 +30,4 @@ def test_the_program_of_the_page_runs(tmp_path):
     losses = [float(loss) for _, loss, _ in steps]
     assert losses[3] < losses[0]
     assert steps[2][2] == steps[3][2]
-    assert "torch.aten.addmm" in done.stdout and "takes float32[" in done.stdout
+    assert "torch.aten.addmm" in done.stdout and " float32[4, 3] " in done.stdout

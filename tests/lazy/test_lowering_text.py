@@ -63,6 +63,16 @@ def test_an_operator_is_its_operation(
     assert "constant.device" not in text
 
 
+def test_an_exponent_is_a_constant(backend: Any) -> None:
+    """Compilers make a product of it, and are wrong for negative bases where it's a value."""
+    x = torch.tensor([-1.5, 2.0])
+    assert torch.equal(x.to("lazy").square().cpu(), x.square())
+    assert operations(backend.modules[-1]) == ["aten.pow.Tensor_Scalar"]
+    assert "torch.constant.int 2" in backend.modules[-1]
+    assert torch.equal((x.to("lazy") ** 3).cpu(), x**3)
+    assert "torch.constant.int 3" in backend.modules[-1]
+
+
 def test_a_result_that_a_mask_leaves_out_is_none(backend: Any) -> None:
     convolution = torch.nn.Conv2d(1, 2, 3)
     images = torch.randn(1, 1, 5, 5)

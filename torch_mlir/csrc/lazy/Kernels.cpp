@@ -418,6 +418,17 @@ void runBatchNorm(const c10::OperatorHandle &op, Stack *stack) {
   torch::jit::drop(*stack, 2);
 }
 
+/// Gives a tensor that holds what another does, as nothing writes to that. PyTorch's functionalization
+/// keeps a tensor below each parameter, of which the parameter is such a copy: with one of its own,
+/// each parameter would be computed and kept twice, and a first training step, before which
+/// there is none, would be another graph than the steps after it.
+void shareTensor(const c10::OperatorHandle &op, Stack *stack) {
+  LazyTensorPtr lazy = torch::lazy::TryGetLtcTensor(torch::jit::peek(*stack, 0, 1).toTensor());
+  TORCH_CHECK(lazy, op.schema().operator_name(), ": the argument is no lazy tensor");
+  torch::jit::drop(*stack, 1);
+  stack->emplace_back(torch::lazy::CreateAtenFromLtcTensor(std::move(lazy)));
+}
+
 std::vector<std::string> &names() {
   static auto *all = new std::vector<std::string>();
   return *all;
@@ -460,6 +471,10 @@ void registerKernels() {
     // PyTorch tells whoever replaces a kernel of another.
     torchscript::IgnoredWarnings ignored;
     library->impl("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&runBatchNorm>());
+    // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
+    // and what they have for others is the logarithm, which negative bases have none of.
+    library->impl("detach_copy", torch::CppFunction::makeFromBoxedFunction<&shareTensor>());
+    library->impl("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
   });
 }
 
