@@ -15,6 +15,7 @@ set(_torch_mlir_headers
   capi/Registration capi/Resources capi/TorchTypes
   lazy/Backend lazy/Computation lazy/Data lazy/Export lazy/LoweringContext)
 set(_torch_mlir_lazy_config "${CMAKE_CURRENT_LIST_DIR}/TorchMLIRLazyConfig.cmake.in")
+set(_torch_mlir_find_torch "${CMAKE_CURRENT_LIST_DIR}/TorchMLIRFindTorch.cmake")
 
 # The C++ that the headers of PyTorch `version` ask for.
 function(torch_mlir_torch_cxx_standard version output)
@@ -37,6 +38,7 @@ function(torch_mlir_write_lazy_package package csrc mlir version torch_version)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" TORCH_MLIR_TORCH_VERSION "${torch_version}")
   torch_mlir_torch_cxx_standard("${torch_version}" TORCH_MLIR_TORCH_CXX_STANDARD)
   configure_file("${_torch_mlir_lazy_config}" "${package}/cmake/TorchMLIRLazyConfig.cmake" @ONLY)
+  configure_file("${_torch_mlir_find_torch}" "${package}/cmake/TorchMLIRFindTorch.cmake" COPYONLY)
 endfunction()
 
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)

@@ -106,5 +106,7 @@ let
       );
 in
 {
-  inherit lazyFor;
+  inherit lazyFor runtime;
+  # C++ for what that runtime lacks.
+  newer = file "newer.cpp";
 }
