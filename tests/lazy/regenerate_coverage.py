@@ -150,16 +150,25 @@ def count_samples(names: list[str]) -> dict[str, int]:
     }
 
 
+def installed_row() -> str:
+    """The release of PyTorch, such as 2.13."""
+    return ".".join(torch.__version__.split(".")[:2])
+
+
+def read() -> dict[str, dict[str, str]]:
+    """The lines of coverage.tsv, by row."""
+    if not DATA.exists():
+        return {}
+    columns, *lines = (line.split("\t") for line in DATA.read_text(encoding="utf-8").splitlines())
+    return {line[0]: dict(zip(columns, line, strict=True)) for line in lines}
+
+
 def write(values: dict[str, Any]) -> None:
     """Replaces the line of a row."""
-    rows = {}
-    if DATA.exists():
-        for line in DATA.read_text(encoding="utf-8").splitlines()[1:]:
-            rows[line.split("\t")[0]] = line
-    rows[values["row"]] = "\t".join(str(values[column]) for column in COLUMNS)
+    rows = read() | {values["row"]: values}
     order = sorted(rows, key=lambda row: [int(part) for part in row.split(".")])
-    text = "\n".join(["\t".join(COLUMNS), *(rows[row] for row in order)]) + "\n"
-    DATA.write_text(text, encoding="utf-8")
+    lines = [COLUMNS, *([str(rows[row][column]) for column in COLUMNS] for row in order)]
+    DATA.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def main() -> None:
@@ -178,9 +187,8 @@ def main() -> None:
         operators = count_operators()
     from test_operators import cases
 
-    row = ".".join(torch.__version__.split(".")[:2])
     samples = count_samples([case.id for case in cases()])
-    write({"row": row, **operators, **samples})
+    write({"row": installed_row(), **operators, **samples})
 
 
 if __name__ == "__main__":

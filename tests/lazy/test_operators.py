@@ -166,3 +166,16 @@ def describe(value: Any) -> Any:
     return tree_map(
         lambda leaf: (leaf.shape, leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf, value
     )
+
+
+@pytest.mark.slow
+def test_what_is_written_down_of_coverage_is_of_this_code() -> None:
+    import regenerate_coverage
+
+    with lazy.register(ReferenceBackend()):
+        counts = regenerate_coverage.count_operators()
+    written = regenerate_coverage.read().get(regenerate_coverage.installed_row())
+    if written is None:
+        pytest.skip("this PyTorch isn't in coverage.tsv")
+    assert {name: int(written[name]) for name in counts} == counts
+    assert int(written["failed"]) <= SAMPLES * len(FAILING)
