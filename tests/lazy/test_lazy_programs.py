@@ -767,6 +767,133 @@ def test_state_dicts_of_the_cpu_are_loaded():
     )
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.__future__, "set_swap_module_params_on_conversion"),
+    reason="this PyTorch moves a model by new parameters alone",
+)
+def test_parameters_that_modules_share_are_shared_when_swapped():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+
+        def run(device):
+            embedding, decoder = nn.Embedding(7, 4), nn.Linear(4, 7, bias=False)
+            decoder.weight = embedding.weight
+            model = nn.Sequential(embedding, nn.Tanh(), decoder)
+            # As with any device that swaps, the optimiser may be there before.
+            optimiser = torch.optim.SGD(model.parameters(), 0.1)
+            model.to(device)
+            assert model[0].weight is model[2].weight
+            words = torch.tensor([1, 5, 2, 5]).to(device)
+            losses = []
+            for _ in range(3):
+                optimiser.zero_grad()
+                loss = F.cross_entropy(model(words), words)
+                loss.backward()
+                optimiser.step()
+                losses.append(loss.item())
+            return losses, model.state_dict()
+
+        losses, _ = check(run)
+        assert losses[2] < losses[0]
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+@pytest.mark.parametrize("name", ["T5", "ViT", "LSTM", "Transformer"])
+def test_models_of_other_kinds_give_gradients(name):
+    def run(device):
+        model, arguments = _model(name)
+        model.to(device)
+        output = model(*(each.to(device) for each in arguments))
+        outputs = output if isinstance(output, (tuple, list)) else [output]
+        sum(each.square().sum() for each in outputs).backward()
+        return list(outputs), [each.grad for each in model.parameters()]
+
+    # Sums of thousands of numbers, whose order hangs on how tensors lie in memory.
+    check(run, rtol=1e-4, atol=1e-4)
+    check_all_lowered()
+
+
+def _model(name):
+    if name == "LSTM":
+
+        class Recurrent(nn.LSTM):
+            def forward(self, x):
+                y, (hidden, cell) = super().forward(x)
+                return y, hidden, cell
+
+        return Recurrent(4, 5, 2, bidirectional=True), [torch.randn(6, 3, 4)]
+    if name == "Transformer":
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        mask = nn.Transformer.generate_square_subsequent_mask(5)
+        return nn.TransformerEncoder(layer, 2), [torch.randn(2, 5, 8), mask]
+    transformers = pytest.importorskip("transformers")
+    if name == "ViT":
+        config = transformers.ViTConfig(
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            image_size=16,
+            patch_size=4,
+            return_dict=False,
+        )
+        return transformers.ViTModel(config).eval(), [torch.randn(2, 3, 16, 16)]
+    config = transformers.T5Config(
+        vocab_size=50, d_model=16, d_kv=4, d_ff=32, num_layers=2, num_heads=4, use_cache=False
+    )
+
+    class Translation(nn.Module):
+        """With parameters of its own: the two halves share none."""
+
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(50, 16)
+            self.encoder = transformers.T5EncoderModel(config).encoder
+
+        def forward(self, words):
+            return self.encoder(inputs_embeds=self.embedding(words)).last_hidden_state
+
+    return Translation().eval(), [torch.randint(1, 50, (2, 7))]
+
+
+def test_a_generator_and_a_discriminator_train_in_turn():
+    def run(device):
+        generator = nn.Sequential(
+            nn.ConvTranspose2d(8, 8, 4),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.ConvTranspose2d(8, 1, 4, 2, 1),
+            nn.Tanh(),
+        ).to(device)
+        critic = nn.Sequential(
+            nn.Conv2d(1, 8, 4, 2, 1), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(128, 1)
+        ).to(device)
+        of_generator = torch.optim.Adam(generator.parameters(), 1e-3)
+        of_critic = torch.optim.Adam(critic.parameters(), 1e-3)
+        true, false = torch.ones(4, 1).to(device), torch.zeros(4, 1).to(device)
+        losses = []
+        for _ in range(3):
+            noise, real = torch.randn(4, 8, 1, 1).to(device), torch.randn(4, 1, 8, 8).to(device)
+            fake = generator(noise)
+            of_critic.zero_grad()
+            first = F.binary_cross_entropy_with_logits(critic(real), true)
+            first = first + F.binary_cross_entropy_with_logits(critic(fake.detach()), false)
+            first.backward()
+            nn.utils.clip_grad_norm_(critic.parameters(), 0.5)
+            of_critic.step()
+            of_generator.zero_grad()
+            second = F.binary_cross_entropy_with_logits(critic(fake), true)
+            second.backward()
+            of_generator.step()
+            losses += [first.item(), second.item()]
+        return losses, generator.state_dict(), critic.state_dict()
+
+    # What Adam divides by is near zero in the first steps.
+    check(run, rtol=1e-3, atol=1e-4)
+    check_all_lowered()
+
+
 def test_python_branches_on_values():
     def run(device):
         x = torch.tensor(6.0).to(device)
