@@ -722,6 +722,23 @@ def test_deep_copies_are_apart():
     assert not torch.equal(first, second)
 
 
+def test_a_generator_gives_its_numbers(backend):
+    def draw(device):
+        generator = torch.Generator().manual_seed(3)
+        x = torch.full((50,), 0.5, device=device)
+        return [
+            torch.randn(2, 3, generator=generator, device=device),
+            torch.rand(4, generator=generator, device=device),
+            torch.bernoulli(x, generator=generator),
+            torch.normal(0.0, 2.0, (3,), generator=generator, device=device),
+            torch.randint(9, (5,), generator=generator, device=device),
+            torch.randperm(6, generator=generator, device=device),
+            torch.empty(4, device=device).uniform_(generator=generator),
+        ]
+
+    check(draw, rtol=0, atol=0)
+
+
 def test_state_dicts_are_saved_and_loaded():
     def run(device):
         model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).to(device)

@@ -370,6 +370,16 @@ bool gives(const FunctionSchema &schema) {
                      });
 }
 
+/// Whether an operator draws from a generator that it may be given, which PyTorch's nodes keep as a
+/// constant. No module has such a one.
+bool takesGenerator(const FunctionSchema &schema) {
+  const auto &arguments = schema.arguments();
+  return !schema.is_mutable() && std::any_of(arguments.begin(), arguments.end(), [](const auto &each) {
+    auto type = each.type()->template cast<c10::OptionalType>();
+    return type && type->getElementType()->kind() == TypeKind::GeneratorType;
+  });
+}
+
 /// Whether an operator needs none of ours. Kernels that are composed of other operators, for all
 /// backends, may use views, which lazy tensors don't have where those run.
 bool hasKernel(const c10::OperatorHandle &op) {
@@ -377,7 +387,7 @@ bool hasKernel(const c10::OperatorHandle &op) {
   bool takesTensor = std::any_of(arguments.begin(), arguments.end(), [](const auto &each) {
     return isTensor(each.type()) || isTensorList(each.type());
   });
-  return op.hasKernelForDispatchKey(c10::DispatchKey::Lazy) ||
+  return (op.hasKernelForDispatchKey(c10::DispatchKey::Lazy) && !takesGenerator(op.schema())) ||
          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
          (!takesTensor && isComposed(op));
 }
@@ -445,6 +455,8 @@ void registerKernels() {
         new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy, __FILE__, __LINE__);
     auto &dispatcher = c10::Dispatcher::singleton();
     std::shared_ptr<Context> context = createContext();
+    // PyTorch tells whoever replaces a kernel of another.
+    torchscript::IgnoredWarnings ignored;
     for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
       if (name.name.compare(0, 6, "aten::") != 0)
         continue;
@@ -468,12 +480,10 @@ void registerKernels() {
       names().push_back(toString(name));
     }
     std::sort(names().begin(), names().end());
-    // PyTorch tells whoever replaces a kernel of another.
-    torchscript::IgnoredWarnings ignored;
     library->impl("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&runBatchNorm>());
+    library->impl("detach_copy", torch::CppFunction::makeFromBoxedFunction<&shareTensor>());
     // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
     // and what they have for others is the logarithm, which negative bases have none of.
-    library->impl("detach_copy", torch::CppFunction::makeFromBoxedFunction<&shareTensor>());
     library->impl("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
   });
 }
