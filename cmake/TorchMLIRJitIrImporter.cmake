@@ -20,8 +20,8 @@ add_custom_command(
   OUTPUT "${_row_schemas}"
   COMMAND "${Python3_EXECUTABLE}" "${_operators}/emit_rows_cpp.py"
           --libtorch "${SelectiveLibtorch_VERSION}" -o "${_row_schemas}"
-  DEPENDS "${_operators}/emit_rows_cpp.py" "${_operators}/_rows.py" "${_operators}/_table.py"
-    "${_operators}/rows.tsv" "${_operators}/table.txt"
+  DEPENDS "${_operators}/emit_rows_cpp.py" "${_operators}/_emit.py" "${_operators}/_rows.py"
+    "${_operators}/_table.py" "${_operators}/rows.tsv" "${_operators}/table.txt"
   COMMENT "Packing the operators of all rows"
   VERBATIM)
 

@@ -39,7 +39,7 @@ file(GLOB_RECURSE _files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/torch_m
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.txt"
   "${CMAKE_SOURCE_DIR}/torch_mlir/*.json"
   "${CMAKE_SOURCE_DIR}/torch_mlir/py.typed")
-list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate(_rows|_results)?|emit_((rows|results)_)?cpp|_rows|_results)\\.py$|__pycache__")
+list(FILTER _files EXCLUDE REGEX "^csrc/|(^|/)(regenerate(_rows|_results)?|emit_((rows|results|versions)_)?cpp|_emit|_rows|_results)\\.py$|__pycache__")
 declare_mlir_python_sources(TorchMLIRPythonSources
   ROOT_DIR "${CMAKE_SOURCE_DIR}/torch_mlir"
   SOURCES ${_files})
@@ -154,10 +154,14 @@ add_dependencies(TorchMLIRPythonModules TorchMLIRAggregateCAPI TorchMLIRExtensio
 set(_stubs _mlir/__init__ _mlir/ir _mlir/passmanager _mlir/rewrite ${_modules} ${_importer} ${_lazy})
 list(REMOVE_ITEM _stubs _mlir)
 list(TRANSFORM _stubs REPLACE "(.+)" "${_package}/_mlir_libs/\\1.pyi")
+set(_stubs_torch)
+if(TORCH_MLIR_HAS_LAZY_BACKEND AND TORCH_MLIR_TORCH_DIR)
+  set(_stubs_torch --torch "${TORCH_MLIR_TORCH_DIR}")
+endif()
 add_custom_command(
   OUTPUT ${_stubs}
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" "${_package}"
-    --output "${_package}/_mlir_libs"
+    --output "${_package}/_mlir_libs" ${_stubs_torch}
   DEPENDS "${CMAKE_SOURCE_DIR}/cmake/write_stubs.py" TorchMLIRExtensions
     "$<$<BOOL:${TORCH_MLIR_HAS_JIT_IR_IMPORTER}>:TorchMLIRJitIrImporter>" ${_lazy_file}
     TorchMLIRPythonModules.sources.MLIRPythonSources.Core.Python

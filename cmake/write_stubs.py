@@ -65,6 +65,27 @@ def bare_package(name: str, folder: Path) -> types.ModuleType:
     return package
 
 
+def load_torch(folder: Path | None) -> None:
+    """Load PyTorch's libraries, with which the lazy backend is linked.
+
+    Args:
+        folder: the package's; the installed one if it is None.
+
+    Raises:
+        SystemExit: this Python can't import it.
+    """
+    if folder is not None:
+        sys.path.insert(0, str(folder.absolute().parent))
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        where = "" if folder is None else f" of {folder}"
+        raise SystemExit(
+            f"The type stub of {LAZY_BACKEND} is read out of the module, which needs the PyTorch"
+            f"{where}, and {sys.executable} can't import that: {error}"
+        ) from error
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("package", type=Path, help="folder of the package in the build tree")
@@ -74,6 +95,12 @@ def main() -> int:
         action="append",
         metavar="NAME",
         help="write the stub of this one (default: all)",
+    )
+    parser.add_argument(
+        "--torch",
+        type=Path,
+        metavar="FOLDER",
+        help=f"package of the PyTorch that {LAZY_BACKEND} is built with (default: the installed one)",
     )
     arguments = parser.parse_args()
 
@@ -91,7 +118,7 @@ def main() -> int:
         setattr(libraries, name, None)
 
     if f"{LIBRARIES}.{LAZY_BACKEND}" in modules.files:
-        import torch  # noqa: F401  # whose libraries the module is linked with
+        load_torch(arguments.torch)
 
     with tempfile.TemporaryDirectory() as folder:
         patterns = Path(folder, "patterns.txt")

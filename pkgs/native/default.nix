@@ -41,17 +41,17 @@ let
     "CMakeLists\\.txt"
     "cmake/.*"
     "torch_mlir/csrc/.*|.*\\.td"
-    "torch_mlir/operators/(table\\.txt|(rows|results)\\.tsv|emit_((rows|results)_)?cpp\\.py|_(table|rows|results)\\.py)"
+    "torch_mlir/operators/(table\\.txt|(rows|results)\\.tsv|emit_((rows|results)_)?cpp\\.py|_(emit|table|rows|results)\\.py)"
   ];
   # What pkgs/lazy compiles for each row.
   lazySource = source "torch-mlir-lazy-source" "" [
     "cmake/(TorchMLIR(FindTorch|LazyConfig|LazyPackage|PackageFolder)\\.cmake(\\.in)?|lazy\\..*|write_stubs\\.py)"
     "torch_mlir/csrc/(lazy/.*|torchscript/[^/]*\\.(cpp|h)|(capi|dialect)/.*\\.h)"
     "torch_mlir/version\\.py"
-    "torch_mlir/operators/(table\\.txt|rows\\.tsv|emit_versions_cpp\\.py|_(table|rows)\\.py)"
+    "torch_mlir/operators/(table\\.txt|rows\\.tsv|emit_versions_cpp\\.py|_(emit|table|rows)\\.py)"
   ];
   # What writes data or C++ is no part of the package.
-  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows|_results)?|emit_((rows|results|versions)_)?cpp|_rows|_results)\\.py" [
+  packageSource = source "torch-mlir-package-source" "torch_mlir/csrc/.*|.*/(regenerate(_rows|_results)?|emit_((rows|results|versions)_)?cpp|_emit|_rows|_results)\\.py" [
     "pyproject\\.toml|README\\.md|LICENSE"
     "torch_mlir/.*\\.(py|pyi|txt|json|typed|js|css)"
   ];

@@ -29,7 +29,7 @@ if not REGENERATE.exists():
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, ModuleType]]:
     """The modules of the programs, which are run by path, by name."""
-    names = ("_table", "_rows", "regenerate", "regenerate_rows", "emit_rows_cpp")
+    names = ("_table", "_rows", "regenerate", "regenerate_rows", "_emit", "emit_rows_cpp")
     before = {name: sys.modules.pop(name, None) for name in names}
     sys.path.insert(0, str(OPERATORS))
     try:

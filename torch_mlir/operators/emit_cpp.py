@@ -8,7 +8,6 @@ The build runs this by its path; it needs the standard library alone.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from pathlib import Path
 # unless Python was told to leave that out (-P, -I).
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from _emit import run
 from _table import TABLE_PATH, Argument, Schema, SchemaError, Table, Type
 
 PREAMBLE = """\
@@ -145,24 +145,12 @@ def emit(table: Table) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
+    def text(arguments: argparse.Namespace) -> str:
+        return emit(Table(arguments.table.read_text(encoding="utf-8"), str(arguments.table)))
+
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("-o", "--output", default="-", help="file to write (default: stdout)")
     parser.add_argument("--table", type=Path, default=TABLE_PATH, help="another table")
-    arguments = parser.parse_args(argv)
-    try:
-        table = Table(arguments.table.read_text(encoding="utf-8"), str(arguments.table))
-        text = emit(table)
-        if arguments.output == "-":
-            sys.stdout.write(text)
-        else:
-            output = Path(arguments.output)
-            part = output.with_name(output.name + ".part")
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, output)
-    except (OSError, SchemaError) as error:
-        print(f"emit_cpp: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run(parser, text, argv)
 
 
 if __name__ == "__main__":

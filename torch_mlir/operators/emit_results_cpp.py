@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from pathlib import Path
 # unless Python was told to leave that out (-P, -I).
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _results import RESULTS_PATH, RulesError, parse
+from _emit import run
+from _results import RESULTS_PATH, parse
 
 PREAMBLE = """\
 // Written by emit_results_cpp.py from results.tsv, whose lines these are without comments. Don't
@@ -37,23 +37,12 @@ def emit(text: str, file: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
+    def text(arguments: argparse.Namespace) -> str:
+        return emit(arguments.rules.read_text(encoding="utf-8"), str(arguments.rules))
+
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("-o", "--output", default="-", help="file to write (default: stdout)")
     parser.add_argument("--rules", type=Path, default=RESULTS_PATH, help="another file of rules")
-    arguments = parser.parse_args(argv)
-    try:
-        text = emit(arguments.rules.read_text(encoding="utf-8"), str(arguments.rules))
-        if arguments.output == "-":
-            sys.stdout.write(text)
-        else:
-            output = Path(arguments.output)
-            part = output.with_name(output.name + ".part")
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, output)
-    except (OSError, RulesError) as error:
-        print(f"emit_results_cpp: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run(parser, text, argv)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ The build runs this by its path; it needs the standard library alone.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 import zlib
@@ -18,6 +17,7 @@ from pathlib import Path
 # unless Python was told to leave that out (-P, -I).
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from _emit import run
 from _rows import ROWS_PATH, Rows, parse
 from _table import TABLE_PATH, SchemaError, Table
 
@@ -94,27 +94,16 @@ def emit(rows: Rows, libtorch: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--libtorch", required=True, help="its source's version, as 2.6.0")
-    parser.add_argument("-o", "--output", default="-", help="file to write (default: stdout)")
-    parser.add_argument("--rows", type=Path, default=ROWS_PATH, help="another file of rows")
-    parser.add_argument("--table", type=Path, default=TABLE_PATH, help="another table")
-    arguments = parser.parse_args(argv)
-    try:
+    def text(arguments: argparse.Namespace) -> str:
         table = Table(arguments.table.read_text(encoding="utf-8"), str(arguments.table))
         rows = parse(arguments.rows.read_text(encoding="utf-8"), table, str(arguments.rows))
-        text = emit(rows, arguments.libtorch)
-        if arguments.output == "-":
-            sys.stdout.write(text)
-        else:
-            output = Path(arguments.output)
-            part = output.with_name(output.name + ".part")
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, output)
-    except (OSError, SchemaError) as error:
-        print(f"emit_rows_cpp: {error}", file=sys.stderr)
-        return 1
-    return 0
+        return emit(rows, arguments.libtorch)
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--libtorch", required=True, help="its source's version, as 2.6.0")
+    parser.add_argument("--rows", type=Path, default=ROWS_PATH, help="another file of rows")
+    parser.add_argument("--table", type=Path, default=TABLE_PATH, help="another table")
+    return run(parser, text, argv)
 
 
 if __name__ == "__main__":

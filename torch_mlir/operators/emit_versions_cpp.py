@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from pathlib import Path
 # unless Python was told to leave that out (-P, -I).
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from _emit import run
 from _rows import ROWS_PATH, Rows, parse
-from _table import TABLE_PATH, SchemaError, Table
+from _table import TABLE_PATH, Table
 
 PREAMBLE = """\
 // Written by emit_versions_cpp.py from rows.tsv and the operator table. Don't edit.
@@ -52,26 +52,14 @@ def emit(rows: Rows) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
+    def text(arguments: argparse.Namespace) -> str:
+        table = Table(arguments.table.read_text(encoding="utf-8"), str(arguments.table))
+        return emit(parse(arguments.rows.read_text(encoding="utf-8"), table, str(arguments.rows)))
+
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("-o", "--output", default="-", help="file to write (default: stdout)")
     parser.add_argument("--rows", type=Path, default=ROWS_PATH, help="another file of rows")
     parser.add_argument("--table", type=Path, default=TABLE_PATH, help="another table")
-    arguments = parser.parse_args(argv)
-    try:
-        table = Table(arguments.table.read_text(encoding="utf-8"), str(arguments.table))
-        rows = parse(arguments.rows.read_text(encoding="utf-8"), table, str(arguments.rows))
-        text = emit(rows)
-        if arguments.output == "-":
-            sys.stdout.write(text)
-        else:
-            output = Path(arguments.output)
-            part = output.with_name(output.name + ".part")
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, output)
-    except (OSError, SchemaError) as error:
-        print(f"emit_versions_cpp: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run(parser, text, argv)
 
 
 if __name__ == "__main__":
