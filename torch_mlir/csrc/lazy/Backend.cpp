@@ -5,6 +5,7 @@
 
 #include "lazy/Backend.h"
 
+#include "lazy/Executor.h"
 #include "lazy/Kernels.h"
 #include "lazy/LoweringContext.h"
 
@@ -122,6 +123,7 @@ registerBackend(const torch::lazy::BackendImplInterface *backend) {
     if (before == nullptr)
       torch::lazy::InitTorchScriptBackend();
     registerKernels();
+    registerExecutor();
   });
   auto *executor = torch::lazy::LazyGraphExecutor::Get();
   try {

@@ -14,6 +14,7 @@
 #include "torchscript/Versions.h"
 
 #include <ATen/ATen.h>
+#include <ATen/NativeFunctions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -392,6 +393,12 @@ bool hasKernel(const c10::OperatorHandle &op) {
          (!takesTensor && isComposed(op));
 }
 
+/// Whether what an operator gives beside its result is another thing on each device, and only the
+/// same device's gradient can read it: its Meta kernel tells of none of ours.
+bool hasByproductsOfDevice(const c10::OperatorName &name) {
+  return name.name == "aten::_embedding_bag" || name.name == "aten::_embedding_bag_forward_only";
+}
+
 /// Whether the dialect has an operation of an operator, or of the view that it copies.
 bool isInDialect(MlirContext context, const FunctionSchema &schema) {
   constexpr std::string_view suffix = "_copy";
@@ -439,6 +446,32 @@ void shareTensor(const c10::OperatorHandle &op, Stack *stack) {
   stack->emplace_back(torch::lazy::CreateAtenFromLtcTensor(std::move(lazy)));
 }
 
+/// Functionalization refuses to write to a tensor that is none of its own. What is written to one of
+/// the host's is fetched here before it gets there.
+void runCopyTo(const c10::OperatorHandle &op, c10::DispatchKeySet keys, Stack *stack) {
+  const at::Tensor target = torch::jit::peek(*stack, 0, 3).toTensor();
+  IValue &source = torch::jit::peek(*stack, 1, 3);
+  if (target.device().type() == c10::kCPU && source.toTensor().device().is_lazy()) {
+    source = source.toTensor().to(c10::Device(c10::kCPU));
+    op.callBoxed(stack);
+    return;
+  }
+  // The kernel of all devices' gradients, which has another key for each.
+  op.redispatchBoxed(keys.remove_backend(c10::BackendComponent::LazyBit) |
+                         c10::DispatchKeySet(c10::BackendComponent::CPUBit),
+                     stack);
+}
+
+/// It is composed of a view by strides, which functionalization refuses to take of another view.
+void runFillDiagonal(const c10::OperatorHandle &, Stack *stack) {
+  bool wraps = torch::jit::pop(*stack).toBool();
+  c10::Scalar value = torch::jit::pop(*stack).toScalar();
+  at::Tensor target = torch::jit::pop(*stack).toTensor();
+  at::Tensor filled = target.clone();
+  at::native::fill_diagonal_(filled, value, wraps);
+  stack->emplace_back(target.copy_(filled));
+}
+
 std::vector<std::string> &names() {
   static auto *all = new std::vector<std::string>();
   return *all;
@@ -461,7 +494,7 @@ void registerKernels() {
       if (name.name.compare(0, 6, "aten::") != 0)
         continue;
       auto op = dispatcher.findSchema(name);
-      if (!op || !gives(op->schema()) || hasKernel(*op))
+      if (!op || !gives(op->schema()) || hasKernel(*op) || hasByproductsOfDevice(name))
         continue;
       const FunctionSchema &schema = op->schema();
       bool isAlias = std::any_of(schema.returns().begin(), schema.returns().end(),
@@ -479,12 +512,28 @@ void registerKernels() {
         continue;
       names().push_back(toString(name));
     }
+    {
+      // PyTorch tells whoever replaces a kernel of another.
+      torchscript::IgnoredWarnings ignored;
+      auto replace = [&](const char *own, torch::CppFunction kernel) {
+        library->impl(own, std::move(kernel));
+        names().push_back(std::string("aten::") + own);
+      };
+      replace("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&runBatchNorm>());
+      replace("detach_copy", torch::CppFunction::makeFromBoxedFunction<&shareTensor>());
+      // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
+      // and what they have for others is the logarithm, which negative bases have none of.
+      replace("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+      // PyTorch's function for its shape refuses tensors without dimensions.
+      replace("index_select", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+      // PyTorch calls the Meta kernel for its values, and gives memory as it was found.
+      replace("pixel_shuffle", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+    }
     std::sort(names().begin(), names().end());
-    library->impl("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&runBatchNorm>());
-    library->impl("detach_copy", torch::CppFunction::makeFromBoxedFunction<&shareTensor>());
-    // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
-    // and what they have for others is the logarithm, which negative bases have none of.
-    library->impl("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+    static auto *above = new torch::Library(torch::Library::IMPL, "aten",
+                                            c10::DispatchKey::AutogradLazy, __FILE__, __LINE__);
+    above->impl("copy_", torch::CppFunction::makeFromBoxedFunction<&runCopyTo>());
+    above->impl("fill_diagonal_", torch::CppFunction::makeFromBoxedFunction<&runFillDiagonal>());
   });
 }
 

@@ -178,4 +178,12 @@ PythonBackend::ExecuteComputation(ComputationPtr given, c10::ArrayRef<BackendDat
   return held;
 }
 
+bool isInterruption(const std::exception &problem) {
+  const auto *raised = dynamic_cast<const python_error *>(&problem);
+  if (raised == nullptr || raised->type == nullptr)
+    return false;
+  nb::gil_scoped_acquire gil;
+  return !PyErr_GivenExceptionMatches(raised->type, PyExc_Exception);
+}
+
 } // namespace torch_mlir::lazy

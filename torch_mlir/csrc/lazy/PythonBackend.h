@@ -10,6 +10,8 @@
 
 #include "nanobind/nanobind.h"
 
+#include <exception>
+
 namespace torch_mlir::lazy {
 
 /// Hands computations and tensors to an object of Python's with three methods:
@@ -44,6 +46,10 @@ private:
 
   std::shared_ptr<PyObject> vendor;
 };
+
+/// Whether it is an exception of Python's that no program is expected to handle, as
+/// KeyboardInterrupt is.
+bool isInterruption(const std::exception &problem);
 
 } // namespace torch_mlir::lazy
 
