@@ -775,6 +775,23 @@ def test_lazy_tensors_are_saved_and_loaded():
     assert torch.load(file)["x"].tolist() == [1, 2, 3]
 
 
+def test_tensors_of_the_cpu_take_lazy_ones():
+    x = torch.arange(3.0).to("lazy").requires_grad_()
+    target = torch.zeros(2, 3)
+    target[1].copy_(x * 2)
+    assert target.tolist() == [[0, 0, 0], [0, 2, 4]]
+    target.sum().backward()
+    assert x.grad.cpu().tolist() == [2, 2, 2]
+
+
+def test_state_dicts_of_lazy_models_are_loaded_by_others():
+    saved = nn.Linear(3, 2).to("lazy")
+    model = nn.Linear(3, 2)
+    model.load_state_dict(saved.state_dict())
+    x = torch.ones(1, 3)
+    torch.testing.assert_close(model(x), saved(x.to("lazy")).cpu())
+
+
 def test_state_dicts_of_the_cpu_are_loaded():
     saved = nn.Linear(3, 2)
     model = nn.Linear(3, 2).to("lazy")
@@ -912,15 +929,28 @@ def test_a_generator_and_a_discriminator_train_in_turn():
 
 
 def test_python_branches_on_values():
+    # 27 takes 111 steps.
     def run(device):
-        x = torch.tensor(6.0).to(device)
+        x = torch.tensor(27.0).to(device)
         steps = 0
         while x > 1:
             x = torch.where(x % 2 == 0, x / 2, 3 * x + 1)
             steps += 1
         return steps
 
-    assert both(run) == [8, 8]
+    assert both(run) == [111, 111]
+    # A step goes on from the last one's value.
+    assert lazy.metrics.compilations() <= 3
+
+
+def test_what_is_computed_together_is_read_apart():
+    torch.manual_seed(5)
+    x = torch.rand(8, device="lazy")
+    double, triple = x * 2, x * 3
+    lazy.metrics.reset()
+    assert torch.equal(double.cpu() / 2, x.cpu())
+    torch.testing.assert_close(triple.cpu(), x.cpu() * 3)
+    assert (lazy.metrics.compilations(), lazy.metrics.cache_hits()) == (1, 0)
 
 
 def test_numbers_of_the_program_are_no_part_of_the_graph():

@@ -8,7 +8,6 @@ counted in PyTorch's metrics.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,17 +139,7 @@ def test_lazy_results_are_those_of_eager(operator: Any) -> None:
                 expected = call(operator, sample, "cpu")
             except AssertionError as problem:
                 pytest.skip(f"eager doesn't run it: {problem}")
-            problem = None
-            try:
-                actual = call(operator, sample, "lazy")
-            except Exception as raised:  # noqa: BLE001  whatever it is, the test tells it
-                problem = f"{type(raised).__name__}: {raised}"
-            if problem is not None:
-                # What it raised, and the tensors in its frames, are gone here. PyTorch raises it a
-                # second time, when the device is next used.
-                with contextlib.suppress(Exception):
-                    (torch.ones(1, device="lazy") + 1).cpu()
-                pytest.fail(problem)
+            actual = call(operator, sample, "lazy")
             if has_values(operator):
                 torch.testing.assert_close(actual, expected, equal_nan=True)
             else:

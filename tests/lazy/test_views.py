@@ -27,6 +27,14 @@ def fill_diagonal(x: Any) -> None:
     x.diagonal().zero_()
 
 
+def fill_diagonal_of_transposed(x: Any) -> None:
+    x.t().fill_diagonal_(3)
+
+
+def fill_diagonal_of_slice(x: Any) -> None:
+    x[:, 1:3].fill_diagonal_(3, wrap=True)
+
+
 def write_through_two_views(x: Any) -> None:
     x.unsqueeze(0)[:, ::2].mul_(3)
 
@@ -50,6 +58,8 @@ def write_as_strided(x: Any) -> None:
         add_to_slice,
         add_to_transposed,
         fill_diagonal,
+        fill_diagonal_of_transposed,
+        fill_diagonal_of_slice,
         write_through_two_views,
         write_where_true,
         write_by_index_of_some_dimensions,

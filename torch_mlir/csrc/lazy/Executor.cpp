@@ -15,9 +15,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace torch_mlir::lazy {
@@ -129,26 +131,40 @@ bool Executor::isLeft(const LazyTensorPtr &tensor) const {
 }
 
 void Executor::compute(std::vector<LazyTensorPtr> tensors, c10::ArrayRef<std::string> devices) {
+  // Their order is that of the results.
+  std::sort(tensors.begin(), tensors.end(), [](const auto &left, const auto &right) {
+    return left->GetUniqueId() < right->GetUniqueId();
+  });
   std::vector<LazyTensorPtr> waiting;
+  std::vector<size_t> generations;
+  // Those that have the same value share it, as PyTorch's views do with what they are views of.
+  struct Twin {
+    LazyTensorPtr tensor;
+    size_t generation, first;
+  };
+  std::vector<Twin> twins;
+  std::map<std::pair<const torch::lazy::Node *, size_t>, size_t> found;
   for (LazyTensorPtr &tensor : tensors) {
     torch::lazy::Value value = tensor->CurrentIrValue();
     if (tensor->CurrentDataHandle() || !value)
       continue;
     BackendDataPtr data = torch::lazy::getBackend()->GetComputationDataFromNode(value.node.get());
-    if (data)
+    if (data) {
       tensor->data()->handle = data; // it holds values that have become an operand
-    else
-      waiting.push_back(std::move(tensor));
+      continue;
+    }
+    size_t generation = tensor->generation();
+    auto [entry, isNew] = found.emplace(std::make_pair(value.node.get(), value.index),
+                                        waiting.size());
+    if (!isNew) {
+      twins.push_back({std::move(tensor), generation, entry->second});
+      continue;
+    }
+    waiting.push_back(std::move(tensor));
+    generations.push_back(generation);
   }
   if (waiting.empty())
     return;
-  // Their order is that of the results.
-  std::sort(waiting.begin(), waiting.end(), [](const auto &left, const auto &right) {
-    return left->GetUniqueId() < right->GetUniqueId();
-  });
-  std::vector<size_t> generations;
-  for (const LazyTensorPtr &tensor : waiting)
-    generations.push_back(tensor->generation());
   auto isUnchanged = [&](size_t i) { return waiting[i]->generation() == generations[i]; };
   try {
     Computing computing;
@@ -166,9 +182,21 @@ void Executor::compute(std::vector<LazyTensorPtr> tensors, c10::ArrayRef<std::st
     }
     throw;
   }
-  for (size_t i = 0; i < waiting.size(); ++i)
-    if (isUnchanged(i) && waiting[i]->CurrentDataHandle())
-      waiting[i]->SetDataHandle(waiting[i]->CurrentDataHandle());
+  std::vector<BackendDataPtr> handles;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    handles.push_back(waiting[i]->CurrentDataHandle());
+    if (isUnchanged(i) && handles[i])
+      waiting[i]->SetDataHandle(handles[i]);
+    else
+      handles[i] = nullptr;
+  }
+  for (const Twin &twin : twins) {
+    if (!handles[twin.first] || twin.tensor->generation() != twin.generation)
+      continue;
+    twin.tensor->SetDataHandle(handles[twin.first]);
+    // As operands, they are one as well.
+    twin.tensor->data()->ir_value = waiting[twin.first]->GetIrValue();
+  }
 }
 
 } // namespace

@@ -143,9 +143,9 @@ void fallBack(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
       if (!lazy)
         return tensor;
       if (!isWritten[i])
-        return lazy->ToTensor(/*detached=*/false);
+        return lazy->ToTensor(/*detached=*/true);
       // Others may hold the same memory.
-      written.emplace_back(lazy, lazy->ToTensor(/*detached=*/false).clone());
+      written.emplace_back(lazy, lazy->ToTensor(/*detached=*/true).clone());
       return written.back().second;
     }));
   }
@@ -446,6 +446,34 @@ void shareTensor(const c10::OperatorHandle &op, Stack *stack) {
   stack->emplace_back(torch::lazy::CreateAtenFromLtcTensor(std::move(lazy)));
 }
 
+/// PyTorch's zeros without memory, which gradients are made of, are zeros.
+void runZeros(const c10::OperatorHandle &, Stack *stack) {
+  static const auto zeros = c10::Dispatcher::singleton().findSchemaOrThrow("aten::zeros", "");
+  runFunctional(zeros, stack);
+}
+
+/// An operator that is composed of others has its gradient from them, and none where PyTorch has a
+/// lazy kernel for it: that one is for those who ask for no gradient.
+void runComposed(const c10::OperatorHandle &op, c10::DispatchKeySet keys, Stack *stack) {
+  bool hasGradient = false;
+  for (const IValue &argument : torch::jit::last(*stack, op.schema().arguments().size()))
+    mapTensors(argument, [&](const at::Tensor &tensor) {
+      hasGradient |= tensor.requires_grad();
+      return tensor;
+    });
+  if (hasGradient && at::GradMode::is_enabled())
+    op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+  else
+    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+}
+
+bool losesGradient(const c10::OperatorHandle &op) {
+  auto has = [&](c10::DispatchKey key) { return op.hasKernelForDispatchKey(key); };
+  return has(c10::DispatchKey::Lazy) && has(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !has(c10::DispatchKey::Autograd) && !has(c10::DispatchKey::AutogradLazy) &&
+         !op.schema().is_mutable();
+}
+
 /// Functionalization refuses to write to a tensor that is none of its own. What is written to one of
 /// the host's is fetched here before it gets there.
 void runCopyTo(const c10::OperatorHandle &op, c10::DispatchKeySet keys, Stack *stack) {
@@ -486,6 +514,8 @@ void registerKernels() {
   std::call_once(once, [] {
     static auto *library =
         new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy, __FILE__, __LINE__);
+    static auto *above = new torch::Library(torch::Library::IMPL, "aten",
+                                            c10::DispatchKey::AutogradLazy, __FILE__, __LINE__);
     auto &dispatcher = c10::Dispatcher::singleton();
     std::shared_ptr<Context> context = createContext();
     // PyTorch tells whoever replaces a kernel of another.
@@ -494,6 +524,9 @@ void registerKernels() {
       if (name.name.compare(0, 6, "aten::") != 0)
         continue;
       auto op = dispatcher.findSchema(name);
+      if (op && losesGradient(*op))
+        above->impl(toString(name).substr(6).c_str(),
+                    torch::CppFunction::makeFromBoxedFunction<&runComposed>());
       if (!op || !gives(op->schema()) || hasKernel(*op) || hasByproductsOfDevice(name))
         continue;
       const FunctionSchema &schema = op->schema();
@@ -512,26 +545,23 @@ void registerKernels() {
         continue;
       names().push_back(toString(name));
     }
-    {
-      // PyTorch tells whoever replaces a kernel of another.
-      torchscript::IgnoredWarnings ignored;
-      auto replace = [&](const char *own, torch::CppFunction kernel) {
-        library->impl(own, std::move(kernel));
-        names().push_back(std::string("aten::") + own);
-      };
-      replace("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&runBatchNorm>());
-      replace("detach_copy", torch::CppFunction::makeFromBoxedFunction<&shareTensor>());
-      // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
-      // and what they have for others is the logarithm, which negative bases have none of.
-      replace("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
-      // PyTorch's function for its shape refuses tensors without dimensions.
-      replace("index_select", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
-      // PyTorch calls the Meta kernel for its values, and gives memory as it was found.
-      replace("pixel_shuffle", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
-    }
+    auto replace = [&](const char *own, torch::CppFunction kernel) {
+      library->impl(own, std::move(kernel));
+      std::string name = std::string("aten::") + own;
+      if (std::find(names().begin(), names().end(), name) == names().end())
+        names().push_back(name);
+    };
+    replace("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&runBatchNorm>());
+    replace("detach_copy", torch::CppFunction::makeFromBoxedFunction<&shareTensor>());
+    replace("_efficientzerotensor", torch::CppFunction::makeFromBoxedFunction<&runZeros>());
+    // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
+    // and what they have for others is the logarithm, which negative bases have none of.
+    replace("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+    // PyTorch's function for its shape refuses tensors without dimensions.
+    replace("index_select", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+    // PyTorch calls the Meta kernel for its values, and gives memory as it was found.
+    replace("pixel_shuffle", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
     std::sort(names().begin(), names().end());
-    static auto *above = new torch::Library(torch::Library::IMPL, "aten",
-                                            c10::DispatchKey::AutogradLazy, __FILE__, __LINE__);
     above->impl("copy_", torch::CppFunction::makeFromBoxedFunction<&runCopyTo>());
     above->impl("fill_diagonal_", torch::CppFunction::makeFromBoxedFunction<&runFillDiagonal>());
   });

@@ -12,6 +12,7 @@
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -60,6 +61,15 @@ Node *replaceCopy(Node *node, const FunctionSchema &schema) {
       view->schema().returns().size() != schema.returns().size())
     return node;
   return replace(node, name, node->inputs().vec());
+}
+
+/// PyTorch's views of a tensor whose elements are conjugated or negated when they are read: values are
+/// at once.
+Node *replaceLazyView(Node *node, const FunctionSchema &schema) {
+  static const auto *physical = new std::map<std::string, std::string>{
+      {"aten::_conj", "aten::_conj_physical"}, {"aten::_neg_view", "aten::neg"}};
+  auto found = physical->find(toString(schema.operator_name()));
+  return found == physical->end() ? node : replace(node, found->second, {node->input(0)});
 }
 
 /// Values have no strides, so that any may be viewed as another shape.
@@ -129,7 +139,7 @@ void normalize(Graph &graph) {
     if (!schema)
       continue;
     clearDevices(node, *schema);
-    for (auto change : {replaceCopy, replaceOutputs, replaceView}) {
+    for (auto change : {replaceCopy, replaceLazyView, replaceOutputs, replaceView}) {
       node = change(node, *schema);
       schema = node->maybeSchema();
       if (!schema)

@@ -13,6 +13,7 @@ namespace torch_mlir::lazy {
 /// In a graph whose tensors are values:
 ///
 ///   - Copies of views (`t_copy`) become views, which are the same on values.
+///   - Conjugates and negatives that PyTorch takes when they are read are taken.
 ///   - Views with another shape are `reshape`, which any value takes, whatever it is laid out like
 ///     where the module runs. Before operators that look at strides is a copy in a row.
 ///   - Operators with outputs to write to (`arange.start_out`), as some of PyTorch's lazy nodes
