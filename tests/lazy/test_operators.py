@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every operator that PyTorch has samples of gives on lazy tensors what it gives on eager ones.
 
+So do its gradients.
+
 An operator either becomes a node of a module, which the reference backend holds to its signature
 (it verifies, has no `torch.operator`, and each value is of its type), or runs on the CPU and is
 counted in PyTorch's metrics.
@@ -71,17 +73,21 @@ def call(operator: Any, sample: Any, device: str) -> Any:
     return fetch(operator(given, *arguments, **keywords))
 
 
-def samples_with_numpy(operator: Any, dtype: Any) -> Iterator[Any]:
+def samples_with_numpy(operator: Any, dtype: Any, **options: Any) -> Iterator[Any]:
     try:
-        yield from operator.sample_inputs("cpu", dtype)
+        yield from operator.sample_inputs("cpu", dtype, **options)
     except RuntimeError as problem:
         if str(problem) != "Numpy is not available":
             raise
         pytest.skip("PyTorch makes the samples with NumPy, and knows another one")
 
 
-def samples_of(operator: Any) -> list[Any]:
+def samples_of(operator: Any, **options: Any) -> list[Any]:
     """A few samples, of dense tensors: lazy ones are nothing else.
+
+    Args:
+        operator: one of PyTorch's list.
+        options: what its `sample_inputs` takes.
 
     Raises:
         pytest.skip.Exception: they are made with a NumPy that PyTorch doesn't know.
@@ -89,7 +95,7 @@ def samples_of(operator: Any) -> list[Any]:
     supported = operator.supported_dtypes("cpu")
     dtype = torch.float32 if torch.float32 in supported else min(supported, key=str)
     found: list[Any] = []
-    for sample in samples_with_numpy(operator, dtype):
+    for sample in samples_with_numpy(operator, dtype, **options):
         leaves, _ = tree_flatten((sample.input, sample.args, sample.kwargs))
         if all(each.layout == torch.strided for each in leaves if isinstance(each, torch.Tensor)):
             found.append(sample)
@@ -144,6 +150,53 @@ def test_lazy_results_are_those_of_eager(operator: Any) -> None:
                 torch.testing.assert_close(actual, expected, equal_nan=True)
             else:
                 assert describe(actual) == describe(expected)
+
+
+def gradients(operator: Any, sample: Any, device: str) -> list[Any]:
+    """Those of a number that all results count for, in all that wants gradients."""
+    torch.manual_seed(0)
+    given, _ = tree_flatten((sample.input, sample.args, sample.kwargs))
+    moved, _ = tree_flatten(values := move((sample.input, sample.args, sample.kwargs), device))
+    wanted = [
+        leaf.requires_grad_()
+        for leaf, original in zip(moved, given, strict=True)
+        if isinstance(leaf, torch.Tensor) and original.requires_grad
+    ]
+    results = operator(values[0], *values[1], **values[2])
+    if sample.output_process_fn_grad is not None:
+        results = sample.output_process_fn_grad(results)
+    leaves, _ = tree_flatten(results)
+    sums = [
+        (leaf.abs() if leaf.is_complex() else leaf).sin().sum()
+        for leaf in leaves
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
+    if not wanted or not sums:
+        return []
+    return fetch(list(torch.autograd.grad(sum(sums), wanted, allow_unused=True)))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "operator",
+    [
+        case
+        for case in cases()
+        if case.values[0].supports_autograd
+        and torch.float32 in case.values[0].supported_backward_dtypes("cpu")
+    ],
+)
+def test_lazy_gradients_are_those_of_eager(operator: Any) -> None:
+    with lazy.register(ReferenceBackend()):
+        for sample in samples_of(operator, requires_grad=True):
+            try:
+                expected = gradients(operator, sample, "cpu")
+            except (AssertionError, RuntimeError) as problem:
+                pytest.skip(f"eager doesn't run it: {problem}")
+            actual = gradients(operator, sample, "lazy")
+            if has_values(operator):
+                torch.testing.assert_close(actual, expected, equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
 def has_values(operator: Any) -> bool:
