@@ -28,9 +28,6 @@ def train_step(model, optimiser, x):
 @pytest.fixture
 def training(backend):
     model = nn.Linear(4, 2).to("lazy")
-    # Only steps are computed in tests.
-    torch._lazy.mark_step()
-    lazy.metrics.reset()
     return model, torch.optim.SGD(model.parameters(), 0.1)
 
 
@@ -75,6 +72,19 @@ def test_the_same_inference_twice_compiles_once(backend):
         results = [model(torch.ones(1, 4).to("lazy")).cpu() for _ in range(3)]
     assert counts() == (1, 2)
     assert torch.equal(results[0], results[2])
+
+
+def test_what_came_from_the_host_is_no_result(backend):
+    model = nn.Linear(4, 2).to("lazy")
+    x, scale = torch.ones(1, 4).to("lazy"), torch.tensor(2.0).to("lazy")
+    results = []
+    for _ in range(3):
+        results.append(model(x) * scale)
+        torch._lazy.mark_step()
+    assert counts() == (1, 2)
+    (text,) = backend.modules
+    assert text.count("-> !torch.vtensor<[1,2],f32> {") == 1, text
+    assert torch.equal(results[0].cpu(), results[2].cpu())
 
 
 def test_what_came_from_the_host_is_held_apart_from_its_copies(backend):
