@@ -171,12 +171,12 @@
       devShells.${system} = shells.rows // {
         default = shells.rows."torch${row.name}";
       };
-      checks.${system} = checks.smoke.checks // checks.archives // checks.lazy // {
+      checks.${system} = checks.smoke.checks // checks.archives // checks.lazy.checks // {
         inherit (checks) hermetic lock;
         units = checks.units.unitsFor row;
       };
       # Every row's smoke check, by name: `nix flake check` runs four of them. And what takes minutes.
-      legacyPackages.${system} = checks.smoke.all // checks.lazyVendor;
+      legacyPackages.${system} = checks.smoke.all // checks.lazy.operators // checks.lazyVendor;
       apps.${system} = {
         import = apps.program "torch-mlir-import" (apps.importFor row);
         demo = apps.program "demo" (checks.demo.demoFor row);
