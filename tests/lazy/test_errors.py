@@ -69,3 +69,13 @@ def test_an_error_of_a_step_that_nobody_waits_for_arrives_later(device: Failing)
 def test_tensors_that_do_not_fit_are_an_error_at_once(device: Failing) -> None:
     with pytest.raises(RuntimeError):
         torch.ones(2, 3, device="lazy") @ torch.ones(2, 3, device="lazy")
+
+
+def test_a_tensor_that_is_not_dense_is_an_error_at_once_and_spoils_no_other(
+    device: Failing,
+) -> None:
+    values = torch.eye(3, device="lazy") + 1
+    with pytest.raises(RuntimeError, match=r"to_sparse.* isn't dense, as lazy tensors are: Sparse"):
+        values.to_sparse()
+    torch._lazy.mark_step()
+    assert values.sum().item() == 12

@@ -156,6 +156,8 @@ void fallBack(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
   c10::Device target = torch::lazy::backendDeviceToAtenDevice(device);
   for (const IValue &result : moved)
     stack->push_back(mapTensors(result, [&](const at::Tensor &tensor) {
+      TORCH_CHECK(tensor.layout() == c10::kStrided, schema.operator_name(),
+                  " gives a tensor that isn't dense, as lazy tensors are: ", tensor.layout());
       return torch::lazy::to_lazy_tensor(tensor, tensor.options(), target, /*non_blocking=*/false,
                                          /*functionalize_output=*/false);
     }));
