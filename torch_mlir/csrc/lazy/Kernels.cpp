@@ -300,24 +300,21 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
   return true;
 }
 
-void runFunctional(const c10::OperatorHandle &op, Stack *stack) {
+/// Makes a node of a call if it may and can, and else runs it on the CPU.
+template <bool mayRecord> void runBelow(const c10::OperatorHandle &op, Stack *stack) {
   // What lies above the Lazy key has been done.
   at::AutoDispatchBelowADInplaceOrView below;
   c10::impl::ExcludeDispatchKeyGuard functional(c10::DispatchKey::Functionalize);
   auto device = findDevice(torch::jit::last(*stack, op.schema().arguments().size()));
   TORCH_CHECK(device, op.schema().operator_name(), ": no argument tells the lazy device");
-  if (!makeNode(op, stack, *device))
+  if (!mayRecord || !makeNode(op, stack, *device))
     fallBack(op, stack, *device);
 }
 
+void runFunctional(const c10::OperatorHandle &op, Stack *stack) { runBelow<true>(op, stack); }
+
 /// For operators that no node can be of.
-void runOnHost(const c10::OperatorHandle &op, Stack *stack) {
-  at::AutoDispatchBelowADInplaceOrView below;
-  c10::impl::ExcludeDispatchKeyGuard functional(c10::DispatchKey::Functionalize);
-  auto device = findDevice(torch::jit::last(*stack, op.schema().arguments().size()));
-  TORCH_CHECK(device, op.schema().operator_name(), ": no argument tells the lazy device");
-  fallBack(op, stack, *device);
-}
+void runOnHost(const c10::OperatorHandle &op, Stack *stack) { runBelow<false>(op, stack); }
 
 bool isComposed(const c10::OperatorHandle &op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
