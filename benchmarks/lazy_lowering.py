@@ -48,7 +48,13 @@ def build(folder: Path) -> Path:
     prefixes = f"{torch_mlir.cmake_prefix_path};{torch.utils.cmake_prefix_path}"
     source = Path(__file__).with_suffix("")
     for command in (
-        ["cmake", "-Wno-dev", "-S", source, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefixes}"],
+        [
+            "cmake",
+            "-Wno-dev",
+            *("-S", source, "-B", folder),
+            f"-DCMAKE_PREFIX_PATH={prefixes}",
+            f"-DTORCH_MLIR_TORCH_DIR={Path(torch.__file__).parent}",
+        ],
         ["cmake", "--build", folder],
     ):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
