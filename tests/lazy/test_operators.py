@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every operator that PyTorch has samples of gives on lazy tensors what it gives on eager ones.
 
-So do its gradients.
+So do its gradients, what it writes in place, to a tensor or to a part of one, and what it writes to
+`out`.
 
 An operator either becomes a node of a module, which the reference backend holds to its signature
 (it verifies, has no `torch.operator`, and each value is of its type), or runs on the CPU and is
@@ -55,7 +56,8 @@ def move(value: Any, device: str) -> Any:
     def one(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
             return leaf.detach().clone().to(device)
-        return torch.device(device) if isinstance(leaf, torch.device) else leaf
+        # Samples are made for the CPU, and those of factories say so.
+        return torch.device(device) if leaf in (torch.device("cpu"), "cpu") else leaf
 
     return tree_map(one, value)
 
@@ -120,14 +122,18 @@ def read_failing() -> dict[str, str]:
 FAILING = read_failing()
 
 
-def cases() -> list[Any]:
-    """All operators of PyTorch's list that have samples on the CPU."""
+def cases(suffix: str = "") -> list[Any]:
+    """All operators of PyTorch's list that have samples on the CPU.
+
+    Args:
+        suffix: what follows an operator's name in failing_operators.tsv.
+    """
     return [
         pytest.param(
             each,
             id=name_of(each),
-            marks=[pytest.mark.xfail(reason=FAILING[name_of(each)], strict=True)]
-            if name_of(each) in FAILING
+            marks=[pytest.mark.xfail(reason=FAILING[name_of(each) + suffix], strict=True)]
+            if name_of(each) + suffix in FAILING
             else [],
         )
         for each in common_methods_invocations.op_db
@@ -197,6 +203,75 @@ def test_lazy_gradients_are_those_of_eager(operator: Any) -> None:
             actual = gradients(operator, sample, "lazy")
             if has_values(operator):
                 torch.testing.assert_close(actual, expected, equal_nan=True, rtol=1e-4, atol=1e-5)
+
+
+def write_in_place(operator: Any, sample: Any, device: str) -> Any:
+    """What the operator gives that writes to its first argument, and that argument."""
+    torch.manual_seed(0)
+    given, arguments, keywords = move((sample.input, sample.args, sample.kwargs), device)
+    return fetch([operator.inplace_variant(given, *arguments, **keywords), given])
+
+
+def write_to_part(operator: Any, sample: Any, device: str) -> Any:
+    """A tensor to whose second half the operator writes."""
+    torch.manual_seed(0)
+    given, arguments, keywords = move((sample.input, sample.args, sample.kwargs), device)
+    whole = torch.stack([given, given])
+    operator.inplace_variant(whole[1], *arguments, **keywords)
+    return fetch(whole)
+
+
+def write_out(operator: Any, sample: Any, device: str, like: Any, fitting: bool) -> Any:
+    """What the operator gives, and what it wrote to, which had the sizes of `like` or none."""
+    torch.manual_seed(0)
+    given, arguments, keywords = move((sample.input, sample.args, sample.kwargs), device)
+
+    def make(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        return torch.full(leaf.shape if fitting else (0,), 1, dtype=leaf.dtype).to(device)
+
+    out = tree_map(make, tuple(like) if isinstance(like, (tuple, list)) else like)
+    results = operator(given, *arguments, **{**keywords, "out": out})
+    return tree_flatten(fetch([results, out]))[0]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "operator", [case for case in cases("_") if case.values[0].inplace_variant]
+)
+def test_what_is_written_in_place_is_what_eager_writes(operator: Any) -> None:
+    with lazy.register(ReferenceBackend()):
+        for sample in samples_of(operator):
+            for write in (write_in_place, write_to_part):
+                try:
+                    expected = write(operator, sample, "cpu")
+                except (RuntimeError, TypeError):
+                    continue  # eager doesn't write this there
+                actual = write(operator, sample, "lazy")
+                torch.testing.assert_close(actual, expected, equal_nan=True)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "operator", [case for case in cases("(out=)") if case.values[0].supports_out]
+)
+def test_what_is_written_to_out_is_what_eager_writes(operator: Any) -> None:
+    with lazy.register(ReferenceBackend()):
+        for sample in samples_of(operator):
+            like = call(operator, sample, "cpu")
+            for fitting in (True, False):
+                try:
+                    expected = write_out(operator, sample, "cpu", like, fitting)
+                except (RuntimeError, TypeError):
+                    continue  # eager doesn't write this there
+                actual = write_out(operator, sample, "lazy", like, fitting)
+                if has_values(operator):
+                    torch.testing.assert_close(actual, expected, equal_nan=True)
+                else:
+                    assert describe(actual) == describe(expected)
 
 
 def has_values(operator: Any) -> bool:

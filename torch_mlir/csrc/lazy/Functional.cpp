@@ -8,6 +8,9 @@
 #include <ATen/core/jit_type.h>
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace torch_mlir::lazy {
 
@@ -31,6 +34,19 @@ static bool isOption(const c10::Argument &argument) {
          (name == "dtype" || name == "layout" || name == "device" || name == "pin_memory");
 }
 
+/// All that have a name. PyTorch's own operators are there before this library is.
+static const std::vector<c10::OperatorName> &findOverloads(const std::string &name) {
+  static const auto &overloads = *[] {
+    auto *all = new std::unordered_map<std::string, std::vector<c10::OperatorName>>();
+    for (const c10::OperatorName &each : c10::Dispatcher::singleton().getAllOpNames())
+      (*all)[each.name].push_back(each);
+    return all;
+  }();
+  static const std::vector<c10::OperatorName> none;
+  auto found = overloads.find(name);
+  return found == overloads.end() ? none : found->second;
+}
+
 std::optional<c10::OperatorHandle> findFunctional(const FunctionSchema &schema,
                                                   bool mayTakeOptions) {
   size_t count = schema.arguments().size() - countOutputs(schema);
@@ -48,9 +64,7 @@ std::optional<c10::OperatorHandle> findFunctional(const FunctionSchema &schema,
                       }) &&
            std::all_of(theirs.begin() + static_cast<std::ptrdiff_t>(count), theirs.end(), isOption);
   };
-  for (const c10::OperatorName &name : c10::Dispatcher::singleton().getAllOpNames()) {
-    if (name.name != schema.name())
-      continue;
+  for (const c10::OperatorName &name : findOverloads(schema.name())) {
     auto op = c10::Dispatcher::singleton().findSchema(name);
     if (op && fits(op->schema()))
       return *op; // it's an optional of PyTorch's own in old releases

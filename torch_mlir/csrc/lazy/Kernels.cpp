@@ -17,6 +17,7 @@
 #include <ATen/NativeFunctions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/Resize.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/lazy/backend/backend_device.h>
 #include <torch/csrc/lazy/core/ir_builder.h>
@@ -320,36 +321,30 @@ bool isComposed(const c10::OperatorHandle &op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
-void runOut(const c10::OperatorHandle &op, Stack *stack) {
-  static std::mutex mutex;
-  static auto &found = *new std::map<c10::OperatorName, std::optional<c10::OperatorHandle>,
-                                     bool (*)(const c10::OperatorName &, const c10::OperatorName &)>(
-      [](const c10::OperatorName &left, const c10::OperatorName &right) {
-        return std::tie(left.name, left.overload_name) < std::tie(right.name, right.overload_name);
-      });
-  std::optional<c10::OperatorHandle> functional;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    auto entry = found.find(op.operator_name());
-    if (entry == found.end())
-      entry = found
-                  .emplace(op.operator_name(),
-                           findFunctional(op.schema(), /*mayTakeOptions=*/false))
-                  .first;
-    functional = entry->second;
-  }
+/// Runs the operator that gives what this one would write, with `run`, and takes what this one is to
+/// write to from the stack.
+template <typename Run>
+std::vector<IValue> runFunctionalForm(const c10::OperatorHandle &op, Stack *stack, Run run) {
+  auto functional = findFunctional(op.schema(), /*mayTakeOptions=*/false);
   TORCH_CHECK(functional, op.schema().operator_name(), " has no functional form");
-  size_t outputs = countOutputs(op.schema());
-  std::vector<IValue> written(stack->end() - static_cast<std::ptrdiff_t>(outputs), stack->end());
-  torch::jit::drop(*stack, outputs);
-  // One that is composed of others may be composed of this one.
-  if (!isComposed(*functional) ||
-      functional->hasKernelForDispatchKey(c10::DispatchKey::Lazy))
-    functional->callBoxed(stack);
-  else
-    runFunctional(*functional, stack);
-  for (size_t i = 0; i < outputs; ++i) {
-    IValue &result = torch::jit::peek(*stack, i, outputs);
+  size_t count = countOutputs(op.schema());
+  std::vector<IValue> outputs(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  torch::jit::drop(*stack, count);
+  run(*functional);
+  return outputs;
+}
+
+void runOut(const c10::OperatorHandle &op, Stack *stack) {
+  auto written = runFunctionalForm(op, stack, [&](const c10::OperatorHandle &functional) {
+    // One that is composed of others may be composed of this one.
+    if (!isComposed(functional) ||
+        functional.hasKernelForDispatchKey(c10::DispatchKey::Lazy))
+      functional.callBoxed(stack);
+    else
+      runFunctional(functional, stack);
+  });
+  for (size_t i = 0; i < written.size(); ++i) {
+    IValue &result = torch::jit::peek(*stack, i, written.size());
     const at::Tensor &output = written[i].toTensor();
     LazyTensorPtr made = torch::lazy::TryGetLtcTensor(result.toTensor());
     LazyTensorPtr before = torch::lazy::TryGetLtcTensor(output);
@@ -451,6 +446,20 @@ void runZeros(const c10::OperatorHandle &, Stack *stack) {
   runFunctional(zeros, stack);
 }
 
+/// Lazy tensors have no strides. PyTorch's own kernel takes those of memory that has no gaps.
+void runEmptyStrided(const c10::OperatorHandle &, Stack *stack) {
+  constexpr size_t count = 6, stridesAt = 1;
+  static const auto empty =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format");
+  stack->erase(stack->end() - (count - stridesAt));
+  stack->emplace_back(); // the layout in memory
+  empty.callBoxed(stack);
+}
+
+void runParts(const c10::OperatorHandle &op, Stack *stack) {
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+}
+
 /// An operator that is composed of others has its gradient from them, and none where PyTorch has a
 /// lazy kernel for it: that one is for those who ask for no gradient.
 void runComposed(const c10::OperatorHandle &op, c10::DispatchKeySet keys, Stack *stack) {
@@ -461,16 +470,65 @@ void runComposed(const c10::OperatorHandle &op, c10::DispatchKeySet keys, Stack 
       return tensor;
     });
   if (hasGradient && at::GradMode::is_enabled())
-    op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+    runParts(op, stack);
   else
     op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
 }
 
-bool losesGradient(const c10::OperatorHandle &op) {
+/// Whether PyTorch has a lazy kernel for an operator that is composed of others, which hides those.
+bool hidesParts(const c10::OperatorHandle &op) {
   auto has = [&](c10::DispatchKey key) { return op.hasKernelForDispatchKey(key); };
   return has(c10::DispatchKey::Lazy) && has(c10::DispatchKey::CompositeImplicitAutograd) &&
-         !has(c10::DispatchKey::Autograd) && !has(c10::DispatchKey::AutogradLazy) &&
-         !op.schema().is_mutable();
+         !has(c10::DispatchKey::Autograd) && !has(c10::DispatchKey::AutogradLazy);
+}
+
+/// Writes to its outputs what the operator gives that has none, where neither functionalization nor
+/// what the operator is composed of does.
+void runThenWrite(const c10::OperatorHandle &op, Stack *stack) {
+  auto written = runFunctionalForm(
+      op, stack, [&](const c10::OperatorHandle &functional) { functional.callBoxed(stack); });
+  for (size_t i = 0; i < written.size(); ++i) {
+    IValue &result = torch::jit::peek(*stack, i, written.size());
+    const at::Tensor given = result.toTensor();
+    const at::Tensor &output = written[i].toTensor();
+    TORCH_CHECK(!given.requires_grad(), op.schema().operator_name(),
+                " has no gradient where it writes to 'out', and an argument asks for one");
+    TORCH_CHECK(c10::canCast(given.scalar_type(), output.scalar_type()),
+                op.schema().operator_name(), " gives ", given.scalar_type(), ", and 'out' holds ",
+                output.scalar_type());
+    at::native::resize_output(output, given.sizes());
+    output.copy_(given);
+    result = output;
+  }
+}
+
+/// Whether functionalization takes an operator that writes for one that gives, and meets what that is
+/// composed of when views are gone; or whether PyTorch's own function writes nothing, as it takes
+/// what it functionalizes for a subclass of tensors.
+bool isWrittenByNobody(const c10::OperatorHandle &op) {
+  auto has = [](const c10::OperatorHandle &each, c10::DispatchKey key) {
+    return each.hasKernelForDispatchKey(key);
+  };
+  if (!countOutputs(op.schema()))
+    return false;
+  if (op.schema().name() == "aten::linalg_matrix_rank")
+    return true;
+  if (has(op, c10::DispatchKey::CompositeImplicitAutograd) ||
+      has(op, c10::DispatchKey::Lazy))
+    return false;
+  auto functional = findFunctional(op.schema(), /*mayTakeOptions=*/false);
+  return functional && has(*functional, c10::DispatchKey::CompositeImplicitAutograd) &&
+         !has(*functional, c10::DispatchKey::Lazy);
+}
+
+/// Functionalization has no kernel for it.
+void runPolygamma(const c10::OperatorHandle &, Stack *stack) {
+  int64_t order = torch::jit::pop(*stack).toInt();
+  at::Tensor target = torch::jit::pop(*stack).toTensor();
+  at::Tensor given = at::polygamma(order, target);
+  TORCH_CHECK(c10::canCast(given.scalar_type(), target.scalar_type()), "aten::polygamma_ gives ",
+              given.scalar_type(), ", and the tensor holds ", target.scalar_type());
+  stack->emplace_back(target.copy_(given));
 }
 
 /// Functionalization refuses to write to a tensor that is none of its own. What is written to one of
@@ -523,9 +581,14 @@ void registerKernels() {
       if (name.name.compare(0, 6, "aten::") != 0)
         continue;
       auto op = dispatcher.findSchema(name);
-      if (op && losesGradient(*op))
+      if (op && hidesParts(*op))
         above->impl(toString(name).substr(6).c_str(),
-                    torch::CppFunction::makeFromBoxedFunction<&runComposed>());
+                    op->schema().is_mutable()
+                        ? torch::CppFunction::makeFromBoxedFunction<&runParts>()
+                        : torch::CppFunction::makeFromBoxedFunction<&runComposed>());
+      if (op && isWrittenByNobody(*op))
+        above->impl(toString(name).substr(6).c_str(),
+                    torch::CppFunction::makeFromBoxedFunction<&runThenWrite>());
       if (!op || !gives(op->schema()) || hasKernel(*op) || hasByproductsOfDevice(name))
         continue;
       const FunctionSchema &schema = op->schema();
@@ -556,12 +619,14 @@ void registerKernels() {
     // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
     // and what they have for others is the logarithm, which negative bases have none of.
     replace("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+    replace("empty_strided", torch::CppFunction::makeFromBoxedFunction<&runEmptyStrided>());
     // PyTorch's function for its shape refuses tensors without dimensions.
     replace("index_select", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
     // PyTorch calls the Meta kernel for its values, and gives memory as it was found.
     replace("pixel_shuffle", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
     std::sort(names().begin(), names().end());
     above->impl("copy_", torch::CppFunction::makeFromBoxedFunction<&runCopyTo>());
+    above->impl("polygamma_", torch::CppFunction::makeFromBoxedFunction<&runPolygamma>());
     above->impl("fill_diagonal_", torch::CppFunction::makeFromBoxedFunction<&runFillDiagonal>());
   });
 }
