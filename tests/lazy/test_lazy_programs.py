@@ -663,6 +663,29 @@ def test_random_steps_of_one_graph_differ():
     assert not torch.equal(first, second)
 
 
+def test_random_operators_of_one_graph_draw_in_the_order_of_the_program():
+    def run(device):
+        torch.manual_seed(5)
+        first = torch.rand(4, device=device)
+        second = F.dropout(first + torch.rand(4, device=device))
+        third = torch.bernoulli(torch.full((4,), 0.5, device=device))
+        return [first - second, third * torch.randn(4, device=device) - second]
+
+    check(run)
+
+
+def test_two_draws_are_not_taken_for_one_that_is_used_twice():
+    def run(device):
+        torch.manual_seed(5)
+        chances = torch.full((16,), 0.5).to(device)
+        once = torch.bernoulli(chances)
+        nothing = (once - once).cpu()
+        return [nothing, torch.bernoulli(chances) - torch.bernoulli(chances)]
+
+    nothing, something = check(run)
+    assert not nothing.any() and something.any()
+
+
 def test_gradients_are_recorded_where_they_are_asked_for():
     def run(device):
         x = torch.arange(3.0).to(device).requires_grad_()

@@ -6,6 +6,7 @@
 #include "lazy/Executor.h"
 
 #include "lazy/Backend.h"
+#include "lazy/OperatorNode.h"
 #include "lazy/PythonBackend.h"
 
 #include <torch/csrc/lazy/backend/backend_interface.h>
@@ -82,6 +83,7 @@ public:
       return LazyGraphExecutor::SyncLiveTensorsGraph(device, devices, wait);
     }
     compute(GetLiveTensors(device), devices);
+    Draw::restart();
   }
 
   // PyTorch asks it of each tensor before it computes them, and has had it with two types: one of
@@ -115,10 +117,12 @@ bool Executor::isLeft(const LazyTensorPtr &tensor) const {
   for (LazyTensorPtr &each : self->GetLiveTensors(&tensor->GetDevice()))
     if (each->GetUniqueId() != tensor->GetUniqueId() && self->makers.isOwn(each->GetUniqueId()))
       all.push_back(std::move(each));
-  if (!all.empty()) {
+  bool isAlone = all.empty();
+  if (!isAlone) {
     all.push_back(tensor);
     try {
       self->compute(std::move(all), {});
+      Draw::restart();
       return false;
     } catch (const std::exception &problem) {
       // It may be another one that can't be computed. If it isn't, it fails again.
@@ -127,6 +131,8 @@ bool Executor::isLeft(const LazyTensorPtr &tensor) const {
     }
   }
   self->compute({tensor}, {});
+  if (isAlone)
+    Draw::restart();
   return false;
 }
 

@@ -17,6 +17,7 @@
 #include <ATen/NativeFunctions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 #include <ATen/native/Resize.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/lazy/backend/backend_device.h>
@@ -280,8 +281,9 @@ bool makeNode(const c10::OperatorHandle &op, Stack *stack, const BackendDevice &
   }
   if (!isLowered || shapes.empty())
     return false;
+  Draw draw = op.hasTag(at::Tag::nondeterministic_seeded) ? Draw::next() : Draw();
   auto node = torch::lazy::MakeNode<OperatorNode>(schema, std::move(arguments), operands, returns,
-                                                  std::move(shapes));
+                                                  std::move(shapes), draw);
   torch::jit::drop(*stack, count);
   size_t next = 0;
   auto take = [&] {
@@ -619,6 +621,8 @@ void registerKernels() {
     // PyTorch's own kernel makes a tensor of the exponent. Compilers take a constant for what it is,
     // and what they have for others is the logarithm, which negative bases have none of.
     replace("pow.Tensor_Scalar", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
+    // Its node doesn't tell which draw it is.
+    replace("native_dropout", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
     replace("empty_strided", torch::CppFunction::makeFromBoxedFunction<&runEmptyStrided>());
     // PyTorch's function for its shape refuses tensors without dimensions.
     replace("index_select", torch::CppFunction::makeFromBoxedFunction<&runFunctional>());

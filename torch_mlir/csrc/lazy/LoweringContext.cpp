@@ -7,6 +7,7 @@
 
 #include "lazy/Lowering.h"
 #include "lazy/Numbers.h"
+#include "lazy/OperatorNode.h"
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/frontend/source_range.h>
@@ -16,6 +17,9 @@
 #include <exception>
 #include <iterator>
 #include <stdexcept>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace torch_mlir::lazy {
 
@@ -89,6 +93,46 @@ torch::lazy::Shape getShape(torch::jit::Value *value, const torch::lazy::Shape &
   return torch::lazy::Shape(shape.scalar_type(), at::ArrayRef<int64_t>{0});
 }
 
+/// Those that draw random numbers come in the order in which they were called, as they do in eager
+/// mode; each node after those that it takes. Parameters keep their order.
+std::vector<const Node *> orderDraws(const Backend &backend,
+                                     c10::ArrayRef<const Node *> postOrder) {
+  std::vector<const OperatorNode *> draws;
+  for (const Node *node : postOrder)
+    if (const auto *each = dynamic_cast<const OperatorNode *>(node); each && each->draw().inProcess)
+      draws.push_back(each);
+  if (draws.size() < 2)
+    return postOrder.vec();
+  std::sort(draws.begin(), draws.end(), [](const OperatorNode *left, const OperatorNode *right) {
+    return left->draw().inProcess < right->draw().inProcess;
+  });
+
+  std::vector<const Node *> order;
+  std::unordered_set<const Node *> added;
+  auto add = [&](const Node *root) {
+    // With the operand that is next.
+    std::vector<std::pair<const Node *, size_t>> path = {{root, 0}};
+    while (!path.empty()) {
+      auto &[node, next] = path.back();
+      if (!added.count(node) && next < node->operands().size()) {
+        path.emplace_back(node->operands()[next++].node, 0);
+        continue;
+      }
+      if (added.insert(node).second)
+        order.push_back(node);
+      path.pop_back();
+    }
+  };
+  for (const Node *node : postOrder)
+    if (backend.GetComputationDataFromNode(node))
+      add(node);
+  for (const OperatorNode *draw : draws)
+    add(draw);
+  for (const Node *node : postOrder)
+    add(node);
+  return order;
+}
+
 } // namespace
 
 LoweringContext::LoweringContext(const Backend &backend, const std::string &name,
@@ -101,7 +145,7 @@ LoweringContext::LoweringContext(const Backend &backend, const std::string &name
                                  torch::lazy::Util::EmissionMap emitted)
     : TSLoweringContext(name, std::move(device)), backend(backend), name(name) {
   emit_status_ = std::move(emitted);
-  for (const Node *node : postOrder)
+  for (const Node *node : orderDraws(backend, postOrder))
     lower(node);
 }
 

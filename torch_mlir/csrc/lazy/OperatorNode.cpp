@@ -9,6 +9,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/lazy/ts_backend/ts_lowering_context.h>
 
+#include <atomic>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -43,9 +44,10 @@ void write(std::ostream &text, const IValue &value) {
   text << ';';
 }
 
-hash_t getHash(const c10::FunctionSchema &schema, const std::vector<OperatorArgument> &arguments) {
+hash_t getHash(const c10::FunctionSchema &schema, const std::vector<OperatorArgument> &arguments,
+               const Draw &draw) {
   std::ostringstream text;
-  text << schema.name() << '.' << schema.overload_name() << ';';
+  text << schema.name() << '.' << schema.overload_name() << ';' << draw.inGraph << ';';
   for (const OperatorArgument &argument : arguments) {
     if (argument.kind == OperatorArgument::Kind::Constant) {
       write(text, argument.constant);
@@ -60,6 +62,9 @@ hash_t getHash(const c10::FunctionSchema &schema, const std::vector<OperatorArgu
   return torch::lazy::DataHash(written.data(), written.size());
 }
 
+thread_local size_t drawsInGraph = 0;
+std::atomic<size_t> drawsInProcess{0};
+
 size_t count(const std::vector<OperatorReturn> &returns) {
   size_t all = 0;
   for (const OperatorReturn &each : returns)
@@ -69,13 +74,16 @@ size_t count(const std::vector<OperatorReturn> &returns) {
 
 } // namespace
 
+Draw Draw::next() { return {++drawsInGraph, ++drawsInProcess}; }
+void Draw::restart() { drawsInGraph = 0; }
+
 OperatorNode::OperatorNode(const c10::FunctionSchema &schema,
                            std::vector<OperatorArgument> arguments, torch::lazy::OpList operands,
                            std::vector<OperatorReturn> returns,
-                           std::vector<torch::lazy::Shape> shapes)
+                           std::vector<torch::lazy::Shape> shapes, Draw draw)
     : TsNode(torch::lazy::OpKind::Get(schema.name()), operands, std::move(shapes), count(returns),
-             getHash(schema, arguments)),
-      schema(schema), arguments(std::move(arguments)), returns(std::move(returns)) {}
+             getHash(schema, arguments, draw)),
+      schema(schema), arguments(std::move(arguments)), returns(std::move(returns)), drawn(draw) {}
 
 torch::lazy::TSOpVector OperatorNode::Lower(std::shared_ptr<torch::jit::GraphFunction>,
                                             torch::lazy::TSLoweringContext *context) const {

@@ -31,13 +31,28 @@ struct OperatorReturn {
   size_t count;
 };
 
+/// Which of those that draw random numbers a call is; zeros for one that draws none.
+struct Draw {
+  /// Counts this thread's since its tensors were computed. It tells two alike apart in a graph,
+  /// and is the same for a step that is recorded again.
+  size_t inGraph = 0;
+  /// Counts all.
+  size_t inProcess = 0;
+
+  static Draw next();
+  /// This thread's tensors have been computed.
+  static void restart();
+};
+
 /// A call of an operator by its schema. Its outputs are the tensors that it gives, those in lists
 /// too, in order.
 class OperatorNode : public torch::lazy::TsNode {
 public:
   OperatorNode(const c10::FunctionSchema &schema, std::vector<OperatorArgument> arguments,
                torch::lazy::OpList operands, std::vector<OperatorReturn> returns,
-               std::vector<torch::lazy::Shape> shapes);
+               std::vector<torch::lazy::Shape> shapes, Draw draw);
+
+  const Draw &draw() const { return drawn; }
 
   torch::lazy::TSOpVector Lower(std::shared_ptr<torch::jit::GraphFunction> function,
                                 torch::lazy::TSLoweringContext *context) const override;
@@ -46,6 +61,7 @@ private:
   const c10::FunctionSchema &schema;
   std::vector<OperatorArgument> arguments;
   std::vector<OperatorReturn> returns;
+  Draw drawn;
 };
 
 } // namespace torch_mlir::lazy
