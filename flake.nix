@@ -90,7 +90,12 @@
           inherit toolchain python wheels;
         };
         lazy = import ./pkgs/checks/lazy.nix {
-          inherit toolchain python checkRows;
+          inherit
+            toolchain
+            python
+            matrix
+            checkRows
+            ;
         };
         lazyVendor = import ./pkgs/checks/lazy_vendor.nix {
           inherit
@@ -175,8 +180,8 @@
         inherit (checks) hermetic lock;
         units = checks.units.unitsFor row;
       };
-      # Every row's smoke check, by name: `nix flake check` runs four of them. And what takes minutes.
-      legacyPackages.${system} = checks.smoke.all // checks.lazy.operators // checks.lazyVendor;
+      # Every row's checks, by name: `nix flake check` runs those of a few. And what takes minutes.
+      legacyPackages.${system} = checks.smoke.all // checks.lazy.all // checks.lazyVendor;
       apps.${system} = {
         import = apps.program "torch-mlir-import" (apps.importFor row);
         demo = apps.program "demo" (checks.demo.demoFor row);

@@ -3,6 +3,7 @@
 {
   toolchain,
   python,
+  matrix,
   # pkgs/checks/rows.nix
   checkRows,
 }:
@@ -31,18 +32,24 @@ let
       }
       // more
     );
+  # Of the oldest of all the texts of modules are tested, since the reference backend doesn't work with
+  # it.
+  oldest = "2_0";
+  testsOf =
+    rows:
+    check {
+      name = "lazy-tests";
+      inherit rows;
+      arguments = "-m 'not slow and not iree and not compiler' tests/lazy";
+    };
 in
 {
-  checks = check {
-    name = "lazy-tests";
-    # Of the oldest of all the texts of modules are tested, since the reference backend doesn't work
-    # with it.
-    rows = [ "2_0" ] ++ computing;
-    arguments = "-m 'not slow and not iree and not compiler' tests/lazy";
-  };
-  operators = check {
-    name = "lazy-operators";
-    rows = computing;
-    arguments = "tests/lazy/test_operators.py";
-  };
+  checks = testsOf ([ oldest ] ++ computing);
+  all =
+    testsOf matrix.names
+    // check {
+      name = "lazy-operators";
+      rows = builtins.filter (name: name != oldest) matrix.names;
+      arguments = "tests/lazy/test_operators.py";
+    };
 }
