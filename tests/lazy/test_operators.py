@@ -12,7 +12,8 @@ counted in PyTorch's metrics.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,21 +238,38 @@ def write_out(operator: Any, sample: Any, device: str, like: Any, fitting: bool)
     return tree_flatten(fetch([results, out]))[0]
 
 
+def check_writes(operator: Any, writes: Callable[[Any], list[Callable[[str], Any]]]) -> None:
+    """Each of what `writes` gives for a sample gives the same on lazy tensors as on eager ones."""
+    compared = 0
+    with lazy.register(ReferenceBackend()):
+        for sample in samples_of(operator):
+            for write in writes(sample):
+                try:
+                    expected = write("cpu")
+                except (RuntimeError, TypeError):
+                    continue  # eager doesn't write this there
+                actual = write("lazy")
+                if has_values(operator):
+                    torch.testing.assert_close(actual, expected, equal_nan=True)
+                else:
+                    assert describe(actual) == describe(expected)
+                compared += 1
+    if not compared:
+        pytest.skip("eager writes none of the samples")
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "operator", [case for case in cases("_") if case.values[0].inplace_variant]
 )
 def test_what_is_written_in_place_is_what_eager_writes(operator: Any) -> None:
-    with lazy.register(ReferenceBackend()):
-        for sample in samples_of(operator):
-            for write in (write_in_place, write_to_part):
-                try:
-                    expected = write(operator, sample, "cpu")
-                except (RuntimeError, TypeError):
-                    continue  # eager doesn't write this there
-                actual = write(operator, sample, "lazy")
-                torch.testing.assert_close(actual, expected, equal_nan=True)
+    check_writes(
+        operator,
+        lambda sample: [
+            partial(each, operator, sample) for each in (write_in_place, write_to_part)
+        ],
+    )
 
 
 @pytest.mark.slow
@@ -260,19 +278,14 @@ def test_what_is_written_in_place_is_what_eager_writes(operator: Any) -> None:
     "operator", [case for case in cases("(out=)") if case.values[0].supports_out]
 )
 def test_what_is_written_to_out_is_what_eager_writes(operator: Any) -> None:
-    with lazy.register(ReferenceBackend()):
-        for sample in samples_of(operator):
-            like = call(operator, sample, "cpu")
-            for fitting in (True, False):
-                try:
-                    expected = write_out(operator, sample, "cpu", like, fitting)
-                except (RuntimeError, TypeError):
-                    continue  # eager doesn't write this there
-                actual = write_out(operator, sample, "lazy", like, fitting)
-                if has_values(operator):
-                    torch.testing.assert_close(actual, expected, equal_nan=True)
-                else:
-                    assert describe(actual) == describe(expected)
+    def writes(sample: Any) -> list[Callable[[str], Any]]:
+        like = call(operator, sample, "cpu")
+        return [
+            partial(write_out, operator, sample, like=like, fitting=fitting)
+            for fitting in (True, False)
+        ]
+
+    check_writes(operator, writes)
 
 
 def has_values(operator: Any) -> bool:
