@@ -1,5 +1,5 @@
-# tests/lazy in the sandbox: what is fast, and needs no linker and no compiler; and all of PyTorch's
-# samples of operators, which take minutes.
+# tests/lazy in the sandbox, as far as they need no linker and no compiler: all of PyTorch's samples of
+# operators, which take about a minute for a row, and the rest.
 {
   toolchain,
   python,
@@ -42,14 +42,15 @@ let
       inherit rows;
       arguments = "-m 'not slow and not iree and not compiler' tests/lazy";
     };
-in
-{
-  checks = testsOf ([ oldest ] ++ computing);
-  all =
-    testsOf matrix.names
-    // check {
+  operatorsOf =
+    rows:
+    check {
       name = "lazy-operators";
-      rows = builtins.filter (name: name != oldest) matrix.names;
+      inherit rows;
       arguments = "tests/lazy/test_operators.py";
     };
+in
+{
+  checks = testsOf ([ oldest ] ++ computing) // operatorsOf computing;
+  all = testsOf matrix.names // operatorsOf (builtins.filter (name: name != oldest) matrix.names);
 }
