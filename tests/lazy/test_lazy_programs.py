@@ -486,6 +486,26 @@ def test_indexing(name):
     check(lambda device: INDICES[name](torch.arange(12.0).view(3, 4).to(device)))
 
 
+FACTORIES = {
+    "arange": lambda device: torch.arange(1, 8, 2, device=device),
+    "arange of another dtype": lambda device: torch.arange(4, dtype=torch.bfloat16, device=device),
+    "eye": lambda device: torch.eye(3, device=device),
+    "eye that is not square": lambda device: torch.eye(2, 3, dtype=torch.int64, device=device),
+    "linspace": lambda device: torch.linspace(-1, 1, 5, device=device),
+    "logspace": lambda device: torch.logspace(0, 2, 3, dtype=torch.float64, device=device),
+    "randperm": lambda device: torch.randperm(6, device=device),
+    "out": lambda device: torch.eye(3, out=torch.empty(3, 3, device=device)),
+    "out of another size": lambda device: torch.linspace(0, 1, 4, out=torch.ones(0, device=device)),
+    "out that is a view": lambda device: torch.eye(3, out=torch.ones(2, 3, 3, device=device)[1]),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_tensors_of_numbers_are_recorded(name):
+    check(lambda device: FACTORIES[name](device) + 1)
+    check_all_lowered()
+
+
 REDUCTIONS = [
     "sum",
     "mean",

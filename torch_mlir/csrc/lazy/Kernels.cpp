@@ -323,15 +323,29 @@ bool isComposed(const c10::OperatorHandle &op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
+/// The operator that gives what this one would write. Where PyTorch has one kernel for each device, as
+/// for what makes a tensor of numbers, that operator may take the tensor's options.
+std::optional<c10::OperatorHandle> findGiving(const c10::OperatorHandle &op) {
+  return findFunctional(op.schema(), countOutputs(op.schema()) == 1 && !isComposed(op));
+}
+
 /// Runs the operator that gives what this one would write, with `run`, and takes what this one is to
 /// write to from the stack.
 template <typename Run>
 std::vector<IValue> runFunctionalForm(const c10::OperatorHandle &op, Stack *stack, Run run) {
-  auto functional = findFunctional(op.schema(), /*mayTakeOptions=*/false);
+  auto functional = findGiving(op);
   TORCH_CHECK(functional, op.schema().operator_name(), " has no functional form");
   size_t count = countOutputs(op.schema());
   std::vector<IValue> outputs(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
   torch::jit::drop(*stack, count);
+  const auto &arguments = functional->schema().arguments();
+  for (size_t i = op.schema().arguments().size() - count; i < arguments.size(); ++i) {
+    const at::Tensor &output = outputs.front().toTensor();
+    if (arguments[i].name() == "dtype")
+      stack->emplace_back(static_cast<int64_t>(output.scalar_type()));
+    else
+      stack->push_back(arguments[i].name() == "device" ? IValue(output.device()) : IValue());
+  }
   run(*functional);
   return outputs;
 }
@@ -519,7 +533,7 @@ bool isWrittenByNobody(const c10::OperatorHandle &op) {
   if (has(op, c10::DispatchKey::CompositeImplicitAutograd) ||
       has(op, c10::DispatchKey::Lazy))
     return false;
-  auto functional = findFunctional(op.schema(), /*mayTakeOptions=*/false);
+  auto functional = findGiving(op);
   return functional && has(*functional, c10::DispatchKey::CompositeImplicitAutograd) &&
          !has(*functional, c10::DispatchKey::Lazy);
 }
@@ -604,7 +618,7 @@ void registerKernels() {
       }
       if (!schema.is_mutable() && !isAlias && isInDialect(context->get(), schema))
         library->impl(own.c_str(), torch::CppFunction::makeFromBoxedFunction<&runFunctional>());
-      else if (countOutputs(schema) && findFunctional(schema, /*mayTakeOptions=*/false))
+      else if (countOutputs(schema) && findGiving(*op))
         library->impl(own.c_str(), torch::CppFunction::makeFromBoxedFunction<&runOut>());
       else
         continue;
